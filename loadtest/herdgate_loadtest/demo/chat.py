@@ -1,0 +1,57 @@
+"""A chat room behind the middleware: what the demo's crowd connects to.
+
+The room keeps the moment of each admission, as a worker would; `/stats` tells them together with the gate's counts,
+for `herdgate_loadtest.demo.rounds` to compare. Nothing else of the app knows that it is a demo.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import asdict
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from herdgate import AdmissionMiddleware, Gate
+
+__all__ = ["Room", "build"]
+
+
+class Room:
+    """Everybody who is connected, and when they came."""
+
+    def __init__(self) -> None:
+        self.members: set[WebSocket] = set()
+        self.admitted_at: list[float] = []
+
+    async def join(self, websocket: WebSocket) -> None:
+        """One member's whole stay: what one says goes to all."""
+        await websocket.accept()
+        self.admitted_at.append(time.monotonic())
+        self.members.add(websocket)
+        with suppress(WebSocketDisconnect):
+            try:
+                async for text in websocket.iter_text():
+                    await self._tell_all(text)
+            finally:
+                self.members.discard(websocket)
+
+    async def _tell_all(self, text: str) -> None:
+        for member in list(self.members):
+            with suppress(WebSocketDisconnect, RuntimeError):  # one that is leaving
+                await member.send_text(text)
+
+
+def build(gate: Gate) -> AdmissionMiddleware:
+    """The chat app behind `gate`."""
+    room = Room()
+
+    async def stats(request: Request) -> JSONResponse:
+        since = float(request.query_params.get("since", "inf"))
+        snapshot = asdict(gate.snapshot())
+        return JSONResponse(snapshot | {"admitted_at": [moment for moment in room.admitted_at if moment >= since]})
+
+    routes = [WebSocketRoute("/chat", room.join), Route("/stats", stats)]
+    return AdmissionMiddleware(Starlette(routes=routes), gate=gate)

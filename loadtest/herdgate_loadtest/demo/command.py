@@ -1,0 +1,54 @@
+"""`herdgate demo`: cut a crowd off and watch it come back, in order."""
+
+import asyncio
+import math
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from herdgate_loadtest.demo.rounds import Plan, play_round
+from herdgate_loadtest.demo.server import run_server
+from herdgate_loadtest.demo.view import View
+from herdgate_loadtest.errors import ConfigurationError
+
+__all__ = ["demo"]
+
+
+def demo(
+    herd: Annotated[int, typer.Option(help="Clients.")] = 2_000,
+    rate: Annotated[float, typer.Option(help="Admissions per second; the burst is one second of it.")] = 250.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="One round, then exit: 0 if all came back and the run is valid, else 1.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each round's result record, and nothing else.")
+    ] = False,
+) -> None:
+    """Cut a crowd of WebSocket clients off in one instant and watch it come back, in order.
+
+    Starts a chat server behind the middleware on a loopback port, in a process of its own. Ctrl-C ends it.
+    """
+    plan = _plan(herd, rate)
+    view = View(plan, Console(quiet=as_json))
+    try:
+        with run_server(rate) as server, asyncio.Runner() as runner:
+            while True:
+                record = runner.run(play_round(plan, server, view.watch))
+                if as_json:
+                    typer.echo(record.to_json())
+                else:
+                    view.conclude(record)
+                if once:
+                    sys.exit(0 if record.valid and math.isfinite(record.t100_s) else 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _plan(herd: int, rate: float) -> Plan:
+    if herd < 1:
+        raise ConfigurationError("--herd", herd, "write a number of clients, 1 or more")
+    if not 0 < rate < math.inf:
+        raise ConfigurationError("--rate", rate, "write admissions per second, more than 0")
+    return Plan(herd, rate)

@@ -1,0 +1,92 @@
+"""One round of the demo: bring a crowd up, cut it off in one instant, let it come back, compare both sides' counts."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from herdgate_loadtest.demo.server import DemoServer
+from herdgate_loadtest.engine import Crowd, CrowdConfig, Record, ServerCounts, loopback_sources
+
+__all__ = ["Plan", "play_round"]
+
+_LATEST_S = 60.0  # beyond the ideal time, for a round to end
+_SETTLE_S = 5.0
+_LOOK_S = 0.05
+_CLIENTS_PER_SOURCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the demo plays.
+
+    Attributes:
+        herd: clients.
+        rate: admissions per second; the burst is one second of it.
+    """
+
+    herd: int
+    rate: float
+
+    @property
+    def burst(self) -> float:
+        """Admissions at once: the gate's default."""
+        return max(1.0, self.rate)
+
+    @property
+    def ideal_s(self) -> float:
+        """Seconds in which nobody can beat the rate."""
+        return max(0.0, (self.herd - self.burst) / self.rate)
+
+    def crowd(self, server: DemoServer) -> Crowd:
+        """Clients that do as they are told."""
+        sources = loopback_sources(1 + self.herd // _CLIENTS_PER_SOURCE)
+        return Crowd(CrowdConfig(urls=(server.url,), clients={"obey": self.herd}, sources=sources))
+
+
+Watch = Callable[[str, Crowd], Awaitable[None]]
+"""Called with the name of each phase as it begins; runs beside it until cancelled."""
+
+
+async def play_round(plan: Plan, server: DemoServer, watch: Watch) -> Record:
+    """Play one round on a fresh crowd.
+
+    Raises:
+        LoadtestError: the crowd did not come up, or the server is gone.
+    """
+    async with plan.crowd(server) as crowd:
+        latest_s = plan.ideal_s + _LATEST_S
+        await _beside(watch("connecting", crowd), crowd.bring_up(rate=plan.rate, deadline_s=latest_s))
+        await _beside(watch("connected", crowd), crowd.hold(plan.burst / plan.rate + 0.5))  # the bucket fills up
+        before = await server.stats(time.monotonic())
+        began = crowd.cut("reset")
+        await _beside(watch("cut off", crowd), crowd.recover(deadline_s=latest_s))
+        after = await server.stats(began)
+        await crowd.close()
+        counts = ServerCounts(
+            admitted=after["admitted"] - before["admitted"],
+            denied=sum(after["denied"].values()) - sum(before["denied"].values()),
+            permits=await _permits_left(server),
+            admitted_at=after["admitted_at"],
+        )
+        return crowd.record(rate=plan.rate, burst=plan.burst, server=counts)
+
+
+async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
+    watcher = asyncio.ensure_future(watching)
+    try:
+        await phase
+    finally:
+        watcher.cancel()
+
+
+async def _permits_left(server: DemoServer) -> int:
+    """Permits the gate still counts once every socket is closed; it may take a moment to notice the last ones."""
+    deadline = time.monotonic() + _SETTLE_S
+    while True:
+        stats = await server.stats(time.monotonic())
+        left: int = stats["pending"] + stats["open"] + stats["held"]
+        if not left or time.monotonic() >= deadline:
+            return left
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,285 @@
+"""A crowd of WebSocket clients in one process: bring it up, cut it off, watch it come back.
+
+    async with Crowd(CrowdConfig(urls=("ws://127.0.0.1:8000/ws",), clients={"obey": 10_000})) as crowd:
+        await crowd.bring_up(rate=500, deadline_s=60)
+        await crowd.hold(2)
+        crowd.cut("reset")
+        await crowd.recover(deadline_s=60)
+        await crowd.close()
+        record = crowd.record(rate=500, burst=500)
+
+Rules: no task per client. A phase begins with `bring_up` and with `cut`; `snapshot` and `record` are about the
+latest. All moments are `time.monotonic()`, which processes of one machine share.
+"""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from herdgate_loadtest.engine.behaviour import parse_behaviour
+from herdgate_loadtest.engine.client import Client, Shared
+from herdgate_loadtest.engine.dialer import Dialer
+from herdgate_loadtest.engine.health import Health
+from herdgate_loadtest.engine.poller import Poller
+from herdgate_loadtest.engine.preflight import preflight
+from herdgate_loadtest.engine.record import Outcome, Record, ServerCounts, compute_record, disagreements
+from herdgate_loadtest.engine.scheduler import Scheduler
+from herdgate_loadtest.engine.target import Target
+from herdgate_loadtest.engine.wire import Handshake
+from herdgate_loadtest.errors import CrowdError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from herdgate_loadtest.engine.config import CrowdConfig
+    from herdgate_loadtest.engine.scheduler import Attempt
+
+__all__ = ["Crowd", "Cut", "Snapshot"]
+
+Cut = Literal["close", "reset", "observe"]
+"""How a crowd is cut off: every client closes (1001), every client resets, or the server does it and we watch."""
+
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The crowd now; counts are since the phase began.
+
+    Attributes:
+        elapsed_s: seconds since then.
+        clients: all of them.
+        open: those that are in.
+        cut_off: those that were cut off, back or not.
+        dialling: those that wait for an answer; the others wait for their time.
+        tries: dials.
+        tries_per_s: dials in the last whole second.
+        admitted: admissions.
+        denied: orderly denials.
+        failed: tries with neither.
+        lost: sockets that ended unasked.
+    """
+
+    elapsed_s: float
+    clients: int
+    open: int
+    cut_off: int
+    dialling: int
+    tries: int
+    tries_per_s: int
+    admitted: int
+    denied: int
+    failed: int
+    lost: int
+
+
+class Crowd:
+    """A crowd; see the module for its life.
+
+    Args:
+        config: who they are and where they go.
+        observe: called with every try's outcome, from within the event loop; must be quick.
+
+    Attributes:
+        config: as given.
+        warnings: what the preflight found disturbing.
+        health: the generator's watch over itself.
+
+    Raises:
+        ConfigurationError: a URL or a header is wrong.
+    """
+
+    def __init__(self, config: "CrowdConfig", observe: "Callable[[Attempt], None] | None" = None) -> None:
+        self.config = config
+        self.warnings: list[str] = []
+        self.health = Health()
+        self._observe = observe
+        self._rng = random.Random(config.seed)
+        self._routes = [(target, self._handshake(target)) for target in map(Target.of, config.urls)]
+        self._clients: list[Client] = []
+        self._poller: Poller | None = None
+        self._scheduler: Scheduler | None = None
+
+    def _handshake(self, target: Target) -> Handshake:
+        config = self.config
+        return Handshake(
+            target.host,
+            target.path,
+            origin=config.origin,
+            subprotocol=config.subprotocol,
+            headers=config.headers,
+        )
+
+    async def __aenter__(self) -> "Self":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        await self.close()
+
+    async def bring_up(self, *, rate: float | None = None, deadline_s: float = 60.0) -> None:
+        """Connect everybody: client n first dials at n / `rate` seconds, or all dial at once.
+
+        Raises:
+            PreflightError: this machine cannot carry them; nothing was opened.
+            CrowdError: not all were in by the deadline.
+        """
+        scheduler = self._open()
+        interval_s = 1 / rate if rate else 0.0
+        now = time.monotonic()
+        scheduler.begin(now, self._clients)
+        scheduler.send_off((now + client.number * interval_s, client) for client in self._clients)
+        if not await self.recover(deadline_s=deadline_s):
+            answers = ", ".join(f"{label}: {times:,}" for label, times in scheduler.tally.answers.most_common(5))
+            came = f"{scheduler.open:,} of {self.config.total:,} clients came up in {deadline_s:g} s"
+            raise CrowdError(f"only {came} ({answers or 'no answers'})")
+
+    async def hold(self, seconds: float) -> None:
+        """Leave everybody where they are."""
+        await asyncio.sleep(seconds)
+
+    def cut(self, how: Cut) -> float:
+        """Begin the recovery: cut everybody off in one instant, or expect the server to do so from now on.
+
+        Returns:
+            The instant, monotonic seconds.
+        """
+        scheduler = self._running()
+        now = time.monotonic()
+        scheduler.begin(now, self._clients)
+        if how == "observe":
+            return now
+        for client in self._clients:
+            if how == "close":
+                client.leave()
+            else:
+                client.reset()
+        spread_s = self.config.spread_s
+        scheduler.send_off((now + self._rng.uniform(0, spread_s), client) for client in self._clients)
+        self.health.excuse()
+        return now
+
+    async def recover(self, *, deadline_s: float, expected: int | None = None) -> bool:
+        """Wait until `expected` clients (None: all) have been cut off and everybody is in.
+
+        Returns:
+            False: the deadline, seconds from the beginning of the phase, came first.
+        """
+        scheduler = self._running()
+        wanted = self.config.total if expected is None else expected
+        end = scheduler.tally.began + deadline_s
+        while scheduler.cut_off < wanted or scheduler.open < self.config.total or not scheduler.settled:
+            if time.monotonic() >= end:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+    async def close(self) -> None:
+        """Everybody leaves (close 1001). `snapshot` and `record` still speak of the latest phase."""
+        if self._poller is None or self._scheduler is None:
+            return
+        self.health.stop()
+        self._scheduler.stop()
+        for client in self._clients:
+            client.leave()
+        self._poller.close()
+        self._poller = None
+
+    def snapshot(self) -> Snapshot:
+        """The crowd as it is now."""
+        scheduler = self._running()
+        tally, now = scheduler.tally, time.monotonic()
+        return Snapshot(
+            elapsed_s=now - tally.began,
+            clients=self.config.total,
+            open=scheduler.open,
+            cut_off=scheduler.cut_off,
+            dialling=scheduler.dialling,
+            tries=tally.tries,
+            tries_per_s=tally.tries_per_s(now),
+            admitted=tally.admitted,
+            denied=tally.denied,
+            failed=tally.failed,
+            lost=tally.lost,
+        )
+
+    def answers(self) -> dict[str, int]:
+        """What the tries of the latest phase came to: `101`, `429 rate`, `close 1013`, `reset`, ..."""
+        return dict(self._running().tally.answers.most_common())
+
+    def record(self, *, rate: float, burst: float, server: ServerCounts | None = None) -> Record:
+        """The result of the latest phase.
+
+        Args:
+            rate: admissions per second the fleet may do.
+            burst: admissions at once.
+            server: what gateway and workers counted; their moments of admission, if any, make the peak.
+        """
+        tally = self._running().tally
+        server = server or ServerCounts()
+        mine = [client.admitted_at for client in self._back()] + list(tally.ended_admissions)
+        moments = server.admitted_at if server.admitted_at is not None else mine
+        counts = {"admitted": tally.admitted, "denied": tally.denied}
+        return compute_record(
+            [self._outcome(client, tally.began) for client in self._clients if client.start is not None],
+            rate=rate,
+            burst=burst,
+            denied=tally.denied,
+            failed=tally.failed,
+            denials_s=tally.denials_s,
+            admissions_s=[moment - tally.began for moment in moments if moment is not None],
+            leaked_permits=server.permits,
+            reasons=[*self.health.reasons(), *disagreements(server, tries=tally.tries, **counts)],
+        )
+
+    def _open(self) -> Scheduler:
+        if self._scheduler is not None:
+            raise CrowdError("a crowd comes up once: make a new one")
+        config, loop = self.config, asyncio.get_running_loop()
+        self.warnings = preflight(
+            config.total,
+            sources=max(1, len(config.sources)),
+            listeners=len({target.address for target, _ in self._routes}),
+            loopback=all(target.loopback for target, _ in self._routes),
+        )
+        dialer = Dialer(config.sources)
+        for target, _ in self._routes:
+            dialer.check(target)
+        self._poller = Poller(loop)
+        scheduler = Scheduler(
+            loop,
+            config,
+            rng=self._rng,
+            health=self.health,
+            observe=self._observe,
+        )
+        shared = Shared(scheduler, self._poller, dialer, self._routes, self._rng)
+        behaviours = [parse_behaviour(name) for name, count in config.clients.items() for _ in range(count)]
+        self._rng.shuffle(behaviours)  # so that no kind has the first numbers, and the first moments, to itself
+        self._clients = [Client(number, behaviour, shared) for number, behaviour in enumerate(behaviours)]
+        self._scheduler = scheduler
+        self.health.start(loop)
+        return scheduler
+
+    def _running(self) -> Scheduler:
+        if self._scheduler is None:
+            raise CrowdError("the crowd is not up: call bring_up first")
+        return self._scheduler
+
+    def _back(self) -> list[Client]:
+        return [client for client in self._clients if client.start is not None and client.admitted_at is not None]
+
+    @staticmethod
+    def _outcome(client: Client, began: float) -> Outcome:
+        at, start = client.admitted_at, client.start
+        if at is None or start is None:
+            return Outcome(client.behaviour.name, client.tries)
+        return Outcome(client.behaviour.name, client.tries, back_s=at - began, wait_s=at - start)

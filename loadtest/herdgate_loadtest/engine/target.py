@@ -1,0 +1,64 @@
+"""Where a crowd goes: one `ws://` URL, looked up once, before anything is timed.
+
+Rules: `ws` only. TLS would measure TLS: point the crowd at the listener behind it.
+"""
+
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from herdgate_loadtest.errors import ConfigurationError
+
+__all__ = ["Target"]
+
+_WS_PORT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One listener.
+
+    Attributes:
+        host: the Host header's value.
+        path: path and query.
+        family: address family of `address`.
+        address: what to connect to.
+    """
+
+    host: str
+    path: str
+    family: socket.AddressFamily
+    address: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, url: str) -> "Target":
+        """Read and look up a URL; `{n}` in its path or query stands for the client's number.
+
+        Raises:
+            ConfigurationError: it is not a ws:// URL, or its host is unknown.
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port or _WS_PORT
+        except ValueError as error:
+            raise ConfigurationError("url", url, f"write a valid URL ({error})") from None
+        if parts.scheme != "ws" or not parts.hostname or parts.username is not None:
+            raise ConfigurationError("url", url, "write ws://HOST:PORT/PATH, without TLS and without a user name")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        family, address = _look_up(url, parts.hostname, port)
+        return cls(parts.netloc, path, family, address)
+
+    @property
+    def loopback(self) -> bool:
+        """It is on this machine."""
+        return ip_address(self.address[0].partition("%")[0]).is_loopback
+
+
+def _look_up(url: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigurationError("url", url, f"name a host that can be looked up ({error.strerror})") from None
+    return family, address

@@ -1,0 +1,27 @@
+"""herdgate: admission control for WebSocket servers. A crowd is put in order, not only turned away.
+
+    from herdgate import AdmissionMiddleware, Limits
+
+    app = AdmissionMiddleware(app, Limits(rate=250))
+
+Importing this package needs the standard library only.
+"""
+
+from herdgate.core.clients import AddressRules
+from herdgate.core.errors import ConfigurationError, HerdgateError
+from herdgate.core.limits import ClientLimits, Limits
+from herdgate.gate import Gate, GateSnapshot
+from herdgate.middleware import AdmissionMiddleware, Decision
+
+__all__ = [
+    "AddressRules",
+    "AdmissionMiddleware",
+    "ClientLimits",
+    "ConfigurationError",
+    "Decision",
+    "Gate",
+    "GateSnapshot",
+    "HerdgateError",
+    "Limits",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,178 @@
+"""Admission control: one decision in two halves, so that every store of the calendar answers the same question.
+
+`screen` does what one process can decide alone and either refuses or queues the arrival for the calendar; `settle`
+applies the calendar's answer. The steps run most specific first, and a refusal consumes nothing of the steps after it:
+
+    1 draining   2 origin   3 admit fraction   4 client rate   5 client's open sockets   6 permits   7 calendar
+
+A permit is taken in `settle`, when the calendar has granted, never while an arrival is queued. Pure: `now` (monotonic
+seconds) and `random` (uniform in [0, 1)) are arguments.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Protocol
+
+from herdgate.core.answers import Admitted, Arrival, Denied, Queued, Quota, Reason, State
+from herdgate.core.calendar import Grant
+from herdgate.core.clients import Client
+from herdgate.core.gcra import KeyedGcra
+from herdgate.core.limits import ClientLimits, Limits, check_number
+from herdgate.core.permits import Permits
+from herdgate.core.tickets import Ticket, TicketSigner
+
+__all__ = ["FULL_RETRY_S", "AdmissionControl", "CalendarView", "keep_share"]
+
+FULL_RETRY_S = (1.0, 2.0)
+_SHED_RETRY_S = (30.0, 60.0)
+_OPEN_RETRY_S = (5.0, 10.0)
+_RATE_RETRY_SPREAD = 0.1
+
+
+class CalendarView(Protocol):
+    """What admission control needs of the calendar it does not own."""
+
+    def is_due(self, ticket: Ticket, now: float) -> bool:
+        """True from the ticket's time to the end of its grace."""
+        ...
+
+    def give_back(self) -> None:
+        """Undo one grant that was not used."""
+        ...
+
+
+def keep_share(key: str) -> float:
+    """Where a client key stands in [0, 1): the same on every gateway and in every process."""
+    return int.from_bytes(blake2b(key.encode("utf-8", "surrogateescape"), digest_size=8).digest()) / (1 << 64)
+
+
+class AdmissionControl:
+    """The rules of one gate and the counts they need.
+
+    Attributes:
+        state: `draining` refuses every arrival, with a hint.
+        admit_fraction: share of client keys let past.
+        admitted: arrivals admitted so far.
+        denied: arrivals refused so far, by reason.
+    """
+
+    def __init__(
+        self, limits: Limits, signer: TicketSigner, calendar: CalendarView, random: Callable[[], float]
+    ) -> None:
+        self.state: State = "open"
+        self.admit_fraction = limits.admit_fraction
+        self.admitted = 0
+        self.denied: Counter[Reason] = Counter()
+        self.permits = Permits(limits)
+        self._signer = signer
+        self._calendar = calendar
+        self._random = random
+        self._identified, self._anonymous = _rates(limits, limits.client), _rates(limits, limits.anonymous)
+        if limits.anonymous is None:
+            self._anonymous = self._identified
+        self._address, self._network = _rates(limits, limits.address), _rates(limits, limits.network)
+        tiers = (self._identified, self._anonymous, self._address, self._network)
+        self._has_rates = any(tier is not None for tier in tiers)
+
+    def set_admit_fraction(self, fraction: float) -> None:
+        """Let this share of client keys past, from now on.
+
+        Raises:
+            ConfigurationError: not a number from 0 to 1.
+        """
+        check_number("admit_fraction", fraction, least=0, most=1, unit="a share")
+        self.admit_fraction = fraction
+
+    @property
+    def client_keys(self) -> int:
+        """Client keys remembered, in all tables."""
+        tables = {id(t): t for t in (self._identified, self._anonymous, self._address, self._network) if t is not None}
+        return len(self.permits.sockets) + sum(len(table) for table in tables.values())
+
+    def screen(self, arrival: Arrival, now: float) -> Denied | Queued:
+        """Decide what needs no calendar."""
+        client, text, origin_allowed = arrival
+        shown = self._signer.read(text) if text else None
+        if self.state == "draining":
+            return Queued(client, shown, False, "draining")
+        if not origin_allowed:
+            return self._deny("origin")
+        if self.admit_fraction < 1 and keep_share(client.key) >= self.admit_fraction:
+            return self._deny("shed", self._between(*_SHED_RETRY_S))
+        charged = not (shown and self._calendar.is_due(shown, now))  # a due ticket was paid when it was issued
+        if charged and (refusal := self._charge(client, now)):
+            return refusal
+        if not self.permits.sockets.has_room(client):
+            return self._deny("client_open", self._between(*_OPEN_RETRY_S))
+        return Queued(client, shown, charged, None if self.permits.has_room() else "full")
+
+    def settle(self, queued: Queued, grant: Grant, now: float) -> Admitted | Denied:
+        """Apply the calendar's answer: take a permit, or say when to come back."""
+        refusal = self._refuse(queued, grant, now)
+        if refusal:
+            if grant.admitted:
+                self._calendar.give_back()
+            return refusal
+        self.admitted += 1
+        return Admitted(self.permits.take(queued.client))
+
+    def settle_reserved(self, queued: Queued, grant: Grant, now: float) -> Denied | str:
+        """As `settle`, for who only asks whether to come: no permit, but the text of a firm slot to come in with."""
+        refusal = self._refuse(queued, grant, now)
+        if refusal:
+            return refusal
+        return self._signer.sign(grant.ticket) if grant.ticket else ""
+
+    def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
+        client, _, charged, reason = queued
+        if grant.spent and not charged and (refusal := self._charge(client, now)):
+            return refusal
+        if reason or not grant.admitted:
+            return self._deny(reason or "rate", grant.told_s, grant.ticket)
+        if not self.permits.sockets.has_room(client):
+            return self._deny("client_open", self._between(*_OPEN_RETRY_S))
+        if not self.permits.has_room():
+            return self._deny("full", self._between(*FULL_RETRY_S))
+        return None
+
+    def _charge(self, client: Client, now: float) -> Denied | None:
+        """Count one arrival against every rate that holds for this client, or against none and refuse."""
+        if not self._has_rates:
+            return None
+        rates = list(self._rates_of(client))
+        for rate, key in rates:
+            wait = rate.wait(key, now)
+            if wait:
+                quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
+                return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
+        for rate, key in rates:
+            rate.charge(key, now)
+        return None
+
+    def _rates_of(self, client: Client) -> Iterator[tuple[KeyedGcra, str]]:
+        own = self._identified if client.identified else self._anonymous
+        if own is not None:
+            yield own, client.key
+        if self._address is not None:
+            yield self._address, client.address
+        if self._network is not None and client.network is not None:
+            yield self._network, client.network
+
+    def _deny(
+        self, reason: Reason, retry_s: float | None = None, ticket: Ticket | None = None, quota: Quota | None = None
+    ) -> Denied:
+        self.denied[reason] += 1
+        if ticket is None:
+            return Denied(reason, retry_s, quota=quota)
+        return Denied(reason, retry_s, self._signer.sign(ticket), ticket.kind == "firm")
+
+    def _between(self, low: float, high: float) -> float:
+        return low + (high - low) * self._random()
+
+
+def _rates(limits: Limits, tier: ClientLimits | None) -> KeyedGcra | None:
+    if tier is None or tier.rate is None:
+        return None
+    return KeyedGcra(tier.rate, tier.burst, limits.max_clients)

@@ -1,0 +1,83 @@
+"""What the decision core is asked and what it answers. The reason names are the only ones; metrics use them too."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from herdgate.core.clients import Client
+from herdgate.core.permits import Permit
+from herdgate.core.tickets import Ticket
+
+__all__ = ["STATUS", "Admitted", "Arrival", "Denied", "Queued", "Quota", "Reason", "State"]
+
+Reason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "rate"]
+State = Literal["open", "draining"]
+
+STATUS: Final[dict[Reason, int]] = {
+    "draining": 503,
+    "origin": 403,
+    "shed": 503,
+    "client_rate": 429,
+    "client_open": 429,
+    "full": 503,
+    "rate": 429,
+}
+"""HTTP status of each reason, where nothing else is configured."""
+
+
+class Arrival(NamedTuple):
+    """One handshake or guarded HTTP request that asks to come in.
+
+    Attributes:
+        client: who it is.
+        ticket: the text it shows, unchecked.
+        origin_allowed: False refuses it whatever else holds.
+    """
+
+    client: Client
+    ticket: str | None = None
+    origin_allowed: bool = True
+
+
+class Quota(NamedTuple):
+    """The per-client limit behind a refusal: `limit` arrivals per `window_s` seconds."""
+
+    limit: int
+    window_s: int
+
+
+class Queued(NamedTuple):
+    """Nothing here speaks against this arrival: the calendar decides, or, with a `reason`, only gives a hint.
+
+    Attributes:
+        shown: its ticket, if the signature is good.
+        charged: it was counted against its client's rate.
+    """
+
+    client: Client
+    shown: Ticket | None
+    charged: bool
+    reason: Literal["draining", "full"] | None = None
+
+
+class Admitted(NamedTuple):
+    """Come in; the permit must be released when the socket is gone."""
+
+    permit: Permit
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Not now.
+
+    Attributes:
+        retry_s: seconds until it makes sense to come back. None: it never does.
+        ticket: text to show then.
+        firm: the ticket is a firm slot, which may be worth waiting for.
+        quota: set for `client_rate`.
+    """
+
+    reason: Reason
+    retry_s: float | None = None
+    ticket: str | None = None
+    firm: bool = False
+    quota: Quota | None = None

@@ -1,0 +1,377 @@
+"""The calendar: a token bucket plus the promises made.
+
+A plain token bucket decides who comes in now. Everyone else gets a promise. A denied newcomer gets a *hint*: an
+estimate of when its turn comes. Whoever comes when told and still finds no token gets a *firm slot*: a piece of future
+refill set aside, so that nobody can take it.
+
+Theory of operation. All times inside are *refill time* V, the integral of (rate / first rate) dt: a live rate change
+stretches every promise with it, and a rate of 0 stops V. The times of `Limits` are seconds: where the rate is above the
+first one they are stretched in V. Tokens accrue only for refill after `firm`, the moment up to
+which refill belongs to firm slots; a token in the bucket may be taken whatever `firm` is. Promises are counted per
+100 ms of V; once a bucket of them is over, firm slots nobody fetched give their tokens back, and the share of hints
+that were kept corrects the next estimates.
+
+Rules: in any window at most `burst` + integral of rate admissions, plus firm slots taken or given back late (`hold_s`
+and one bucket of the rate at most), plus one whose refill began before the window. A ticket is redeemed at most once.
+Nothing is kept per waiting client: the state is counts and one bit per ticket. `now` is monotonic seconds; going back
+counts as standing still.
+"""
+
+from collections.abc import Callable
+from math import ceil, floor
+from typing import NamedTuple
+
+from herdgate.core.limits import Limits
+from herdgate.core.spent import MINUTE_MS, SpentTickets
+from herdgate.core.tickets import LATEST_MS, Kind, Ticket
+
+__all__ = ["Calendar", "Grant", "Unlimited"]
+
+BUCKET_MS = 100
+MOST_SERIALS = 1 << 24
+"""Tickets per minute of slot time; beyond it no ticket is given, so that their bits stay bounded."""
+
+_BUCKETS_PER_S = 1000 // BUCKET_MS
+_LEAST_SHOW_RATE = 0.01
+_SHOW_RATE_MEMORY = 200  # hints after which an old show rate weighs 1/e
+_SLOW_TOLD_S = 10.0  # longest delay told while the rate is below the first one: it may rise again
+
+
+class Grant(NamedTuple):
+    """The calendar's answer to one arrival.
+
+    Attributes:
+        admitted: a token or firm slot was taken for it.
+        ticket: the promise to come back with; None if none was made.
+        told_s: seconds until then.
+        spent: the ticket shown was worth nothing, so it was answered as a newcomer.
+    """
+
+    admitted: bool
+    ticket: Ticket | None = None
+    told_s: float = 0.0
+    spent: bool = False
+
+
+_ADMITTED, _ADMITTED_SPENT = Grant(True), Grant(True, spent=True)
+_make = tuple.__new__  # on the path of every denial: a named tuple's own constructor takes twice as long
+
+
+class Unlimited:
+    """The calendar of a gate without a rate: admits every arrival, promises nothing."""
+
+    rate = burst = tokens = None  # no limit
+    hints, show_rate, firm, v = 0, 1.0, 0.0, 0.0
+
+    def advance(self, now: float) -> None:
+        """No time passes here."""
+
+    def arrive(self, now: float, shown: Ticket | None = None) -> Grant:
+        """Admit."""
+        return Grant(True)
+
+    reserve = arrive
+
+    def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0) -> Grant:
+        """Nothing to estimate from: `least_s` it is."""
+        return Grant(False, None, least_s)
+
+    def give_back(self) -> None:
+        """Nothing was taken."""
+
+    def renew_issuer(self) -> None:
+        """Nothing was promised."""
+
+    def is_due(self, ticket: Ticket, now: float) -> bool:
+        """False: a ticket buys nothing here."""
+        return False
+
+
+class Calendar:
+    """One rate, one bucket, one order for a whole crowd.
+
+    Args:
+        limits: `rate` (not None), `burst` and the four times.
+        random: uniform numbers in [0, 1).
+        now: monotonic seconds.
+        origin_ms: what tickets call the first moment of V. Calendars that follow each other, or stand side by side,
+            understand each other's tickets as hints if their origins are of one clock.
+    """
+
+    def __init__(self, limits: Limits, random: Callable[[], float], now: float, origin_ms: int = 0) -> None:
+        rate = limits.rate or 0.0
+        self.rate = self.first_rate = rate
+        self.burst = 0.0
+        self.v = 0.0
+        self.firm = 0.0  # refill up to this V belongs to firm slots
+        self.hints = 0  # hints given and not yet due
+        self.show_rate = 1.0  # share of hints that are kept, EWMA
+        self._speed = 0.0  # of V: rate / first rate
+        self._limits = limits
+        self._random = random
+        self.renew_issuer()
+        self._clock = now
+        self._origin_ms = origin_ms
+        self._issued: dict[Kind, dict[int, int]] = {"hint": {}, "firm": {}}
+        self._kept: dict[Kind, dict[int, int]] = {"hint": {}, "firm": {}}
+        self._serials: dict[int, int] = {}  # minute of slot time -> next serial
+        self._spent = SpentTickets()
+        self._next_settle = 1 / _BUCKETS_PER_S  # the V at which the next bucket begins
+        self._settled = 0  # promises of earlier buckets have been settled, whatever the hold comes to later
+        self._worthless_ms = 0  # what became of tickets of before has been forgotten, whatever the grace comes to later
+        self._reserved: dict[int, int] = {}  # bucket -> most firm slots in it made of tokens and not yet fetched
+        self._reserved_count = 0  # in all of them
+        self._room = 0.0  # most tokens beside all those
+        self._scale()
+        self.tokens = self.burst if rate else 0.0
+
+    def renew_issuer(self) -> None:
+        """Become another calendar: promises made so far are foreign from now on."""
+        self.issuer = int(self._random() * (1 << 32))
+
+    def advance(self, now: float) -> None:
+        """Let time pass up to `now`: refill the bucket and settle the promises that are over."""
+        elapsed = now - self._clock
+        if elapsed <= 0 or not self.rate:
+            self._clock = max(self._clock, now)
+            return
+        self._clock = now
+        before, firm = self.v, self.firm
+        self.v = v = before + elapsed * self._speed
+        if v > firm:
+            tokens = self.tokens + (v - (before if before > firm else firm)) * self.first_rate
+            self.tokens = tokens if tokens < self._room else self._room
+        if v >= self._next_settle:
+            self._next_settle = (int(v * _BUCKETS_PER_S) + 1) / _BUCKETS_PER_S
+            self._settle()
+
+    def arrive(self, now: float, shown: Ticket | None = None) -> Grant:
+        """Decide one arrival; `shown` is a ticket whose signature is good."""
+        self.advance(now)
+        if shown is not None:
+            grant = self._redeem(shown)
+            if grant is not None:
+                return grant
+        spent = shown is not None
+        if self.tokens >= 1 and self.rate:
+            self.tokens -= 1
+            return _ADMITTED_SPENT if spent else _ADMITTED
+        return self._hint(0.0, spent)
+
+    def reserve(self, now: float, shown: Ticket | None = None) -> Grant:
+        """As `arrive`, but who would be admitted gets a firm slot for this moment instead, to come with in `hold_s`.
+
+        A firm slot that is due stays what it is: exchanged for a later one, it could be kept for ever. A token set
+        aside keeps its place in the bucket until it is fetched, so that what can come in at once never adds up.
+        """
+        self.advance(now)
+        if shown is not None and self._is_good_firm(shown):
+            return Grant(True, shown)
+        grant = self.arrive(now, shown)
+        if not grant.admitted:
+            return grant
+        slot_ms = floor(self.v * 1000)  # not a moment later: the client may come back at once
+        ticket = self._promise("firm", slot_ms)
+        if ticket is None:
+            self.give_back()
+            return Grant(False, None, self._far(), grant.spent)
+        bucket = slot_ms // BUCKET_MS
+        self._reserved[bucket] = self._reserved.get(bucket, 0) + 1
+        self._count_reserved(1)
+        return Grant(True, ticket, 0.0, grant.spent)
+
+    def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0) -> Grant:
+        """A promise for an arrival that may not come in for another reason, at least `least_s` seconds away.
+
+        A ticket before its time is told again; a hint that was kept is exchanged; a firm slot stays what it is.
+        """
+        self.advance(now)
+        if shown is not None:
+            if self._is_early(shown):
+                return Grant(False, shown, max(least_s, self._told(self._at(shown) - self.v)))
+            if shown.kind == "hint" and self._is_own(shown) and self._spend(shown):
+                self._keep(shown)
+        return self._hint(least_s, False)
+
+    def give_back(self) -> None:
+        """Undo one admission that was not used."""
+        self.tokens = min(self._room, self.tokens + 1)
+
+    def set_rate(self, rate: float, now: float) -> None:
+        """Change the rate from `now` on; every promise made stretches or shrinks with it."""
+        self.advance(now)
+        self.first_rate = self.first_rate or rate
+        self.rate = rate
+        self._scale()
+        self.tokens = min(self._room, self.tokens)
+
+    def is_due(self, ticket: Ticket, now: float) -> bool:
+        """True from the ticket's time to the end of its grace, while it can be redeemed."""
+        self.advance(now)
+        return self.rate > 0 and self._is_due(ticket)
+
+    def _scale(self) -> None:
+        """Bring what is given in seconds up to the rate: it is kept in V, which a raised rate makes run faster."""
+        limits, faster = self._limits, 1.0
+        self._speed = self.rate / self.first_rate if self.rate else 0.0
+        if self.rate > self.first_rate:
+            faster = self._speed
+        self._hold, self._grace = limits.hold_s * faster, limits.grace_s * faster
+        self._hint_cap, self._horizon = limits.hint_cap_s * faster, limits.horizon_s * faster
+        if self.rate or not self.burst:
+            self.burst = float(limits.burst or max(1.0, self.rate))
+        self._count_reserved(0)
+
+    def _count_reserved(self, change: int) -> None:
+        self._reserved_count += change
+        self._room = max(0.0, self.burst - self._reserved_count)
+
+    def _redeem(self, shown: Ticket) -> Grant | None:
+        """What the ticket is worth now; None: nothing, it is spent, over or foreign."""
+        kind, at_ms, issuer, serial = shown
+        v, firm = self.v, self.firm
+        ahead = (at_ms - self._origin_ms) / 1000 - v
+        if at_ms < self._worthless_ms or not -self._grace <= ahead <= self._horizon + 1:
+            return None  # over, or a time nobody can have promised
+        if ahead > 0 or not self.rate:  # early; or V stands still, so the ticket keeps until it moves again
+            return _make(Grant, (False, shown, ahead if self._speed == 1 else self._told(ahead), False))
+        if not self._spent.spend(issuer, at_ms, serial):
+            return None
+        if self._keep(shown) and kind == "firm":
+            return _ADMITTED
+        if self.tokens >= 1:
+            self.tokens -= 1
+            return _ADMITTED
+        if firm < v + self._horizon:
+            slot = (firm if firm > v else v) + 1 / self.first_rate
+            slot_ms = ceil(slot * 1000)
+            ticket = self._promise("firm", slot_ms)
+            if ticket is not None:
+                self.firm = slot
+                return _make(Grant, (False, ticket, self._told(slot_ms / 1000 - v), False))
+        return self._hint(0.0, False)
+
+    def _hint(self, least_s: float, spent: bool) -> Grant:
+        v, firm, hints, show_rate, first_rate = self.v, self.firm, self.hints + 1, self.show_rate, self.first_rate
+        if not first_rate:  # no rate was ever set: there is nothing to estimate from
+            return Grant(False, None, max(least_s, _SLOW_TOLD_S * self._between(0.5, 1)), spent)
+        lead = hints * (show_rate if show_rate > _LEAST_SHOW_RATE else _LEAST_SHOW_RATE) / first_rate
+        if firm > v:
+            lead += firm - v
+        if least_s or lead > self._hint_cap:
+            lead = self._spread(lead, least_s)
+        slot_ms = ceil((v + lead) * 1000)
+        ticket = self._promise("hint", slot_ms) if lead <= self._horizon else None
+        if ticket is None:
+            return Grant(False, None, max(least_s, self._far()), spent)
+        self.hints = hints
+        told = slot_ms / 1000 - v
+        if self._speed != 1:
+            told = self._told(told)
+        return _make(Grant, (False, ticket, told if told > least_s else least_s, spent))
+
+    def _spread(self, lead: float, least_s: float) -> float:
+        """The lead of a hint that would come very late, or must not come too soon."""
+        if self._hint_cap < lead <= self._horizon:
+            lead = self._hint_cap * self._between(0.5, 1)
+        return max(lead, least_s * self._speed)
+
+    def _far(self) -> float:
+        return self._limits.horizon_s * self._between(1, 2)
+
+    def _promise(self, kind: Kind, slot_ms: int) -> Ticket | None:
+        at_ms = self._origin_ms + slot_ms
+        minute, bucket, issued = at_ms // MINUTE_MS, slot_ms // BUCKET_MS, self._issued[kind]
+        serial = self._serials.get(minute, 0)
+        if serial >= MOST_SERIALS or at_ms > LATEST_MS:
+            return None
+        self._serials[minute] = serial + 1
+        issued[bucket] = issued.get(bucket, 0) + 1
+        return _make(Ticket, (kind, at_ms, self.issuer, serial))
+
+    def _keep(self, shown: Ticket) -> bool:
+        """Count one of our own promises as kept; False if it comes too late for that, or is not ours."""
+        if not self._is_held(shown):
+            return False
+        kind, bucket = shown.kind, (shown.at_ms - self._origin_ms) // BUCKET_MS
+        kept = self._kept[kind]
+        kept[bucket] = kept.get(bucket, 0) + 1
+        if kind == "hint":
+            self.hints = max(0, self.hints - 1)
+            return True
+        reserved, out = self._reserved.get(bucket, 0), self._issued["firm"].get(bucket, 0) - kept[bucket]
+        if reserved and reserved > out:  # at least one of those fetched was made of a token
+            self._reserved[bucket] = reserved - 1
+            self._count_reserved(-1)
+        return True
+
+    def _settle(self) -> None:
+        """Close the buckets whose promises can no longer be kept, oldest first."""
+        over = int((self.v - self._hold) * _BUCKETS_PER_S)  # buckets before this one have ended and been held
+        for kind, issued in self._issued.items():
+            for bucket in self._between_settled(over, issued):
+                if kind == "firm":
+                    self._count_reserved(-self._reserved.pop(bucket, 0))
+                self._settle_bucket(kind, issued.pop(bucket), self._kept[kind].pop(bucket, 0))
+        self._settled = max(self._settled, over)
+        self._worthless_ms = max(self._worthless_ms, self._origin_ms + int((self.v - self._grace) * 1000))
+        self._spent.forget_before(self._worthless_ms)
+        for minute in [minute for minute in self._serials if minute < self._worthless_ms // MINUTE_MS]:
+            del self._serials[minute]
+
+    def _between_settled(self, over: int, issued: dict[int, int]) -> list[int]:
+        """Buckets with promises that are over and not settled; costs what has passed, or what there is, if less."""
+        if over - self._settled <= len(issued):
+            return [bucket for bucket in range(self._settled, over) if bucket in issued]
+        return sorted(bucket for bucket in issued if bucket < over)
+
+    def _settle_bucket(self, kind: Kind, issued: int, kept: int) -> None:
+        if kind == "firm":
+            self.tokens = min(self._room, self.tokens + issued - kept)
+            return
+        self.hints = max(0, self.hints - (issued - kept))
+        weight = 1 - (1 - 1 / _SHOW_RATE_MEMORY) ** issued
+        self.show_rate += (kept / issued - self.show_rate) * weight
+
+    def _is_early(self, ticket: Ticket) -> bool:
+        """True before the ticket's time; False too for a time nobody can have promised."""
+        return 0 < self._at(ticket) - self.v <= self._horizon + 1
+
+    def _is_good_firm(self, ticket: Ticket) -> bool:
+        """True for a firm slot of our own that would be admitted now."""
+        if ticket.kind != "firm" or not self.rate or self.v < self._at(ticket):
+            return False
+        return self._is_held(ticket) and not self._is_spent(ticket)
+
+    def _is_held(self, ticket: Ticket) -> bool:
+        """True for a promise of our own that is not over yet."""
+        slot_ms = ticket.at_ms - self._origin_ms
+        if ticket.issuer != self.issuer or slot_ms // BUCKET_MS < self._settled:
+            return False
+        return self.v <= slot_ms / 1000 + self._hold
+
+    def _is_due(self, ticket: Ticket) -> bool:
+        return 0 <= self.v - self._at(ticket) <= self._grace and ticket.at_ms >= self._worthless_ms
+
+    def _told(self, ahead: float) -> float:
+        """Seconds from now to tell a client whose ticket is for this much later in V."""
+        speed = self._speed
+        if speed >= 1:
+            return ahead / speed
+        most = _SLOW_TOLD_S * self._between(0.5, 1)
+        return min(most, ahead / speed) if speed else most
+
+    def _spend(self, ticket: Ticket) -> bool:
+        return self._spent.spend(ticket.issuer, ticket.at_ms, ticket.serial)
+
+    def _is_spent(self, ticket: Ticket) -> bool:
+        return self._spent.is_spent(ticket.issuer, ticket.at_ms, ticket.serial)
+
+    def _is_own(self, ticket: Ticket) -> bool:
+        return ticket.issuer == self.issuer
+
+    def _at(self, ticket: Ticket) -> float:
+        return (ticket.at_ms - self._origin_ms) / 1000
+
+    def _between(self, low: float, high: float) -> float:
+        return low + (high - low) * self._random()

@@ -1,0 +1,47 @@
+"""Keyed GCRA: the generic cell rate algorithm (ITU-T I.371, virtual scheduling), one cell stream per client key.
+
+Each key has a theoretical arrival time (TAT). An arrival conforms if TAT - now <= (burst - 1) * T, with T = 1 / rate;
+then TAT = max(TAT, now) + T. In any window of W seconds at most burst + W * rate arrivals of one key conform.
+
+Times are whole nanoseconds inside, so that a burst of N admits exactly N however long the process has run.
+"""
+
+from herdgate.core.table import TatTable
+
+__all__ = ["KeyedGcra"]
+
+NS = 1_000_000_000
+NEVER_S = 600.0
+"""What a key of rate 0 is told to wait, seconds."""
+
+
+class KeyedGcra:
+    """At most `rate` arrivals a second and `burst` at once for every key.
+
+    Args:
+        rate: arrivals per second, 0 or more.
+        burst: arrivals at once, at least 1; None: one second of `rate`, at least 1.
+        most_keys: keys remembered; see `herdgate.core.table`.
+    """
+
+    def __init__(self, rate: float, burst: float | None, most_keys: int) -> None:
+        self.rate = rate
+        self.burst = max(1.0, rate) if burst is None else burst
+        self._interval = max(1, round(NS / rate)) if rate else 0
+        self._tolerance = round((self.burst - 1) * self._interval)
+        self._table = TatTable(most_keys, self._tolerance)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def wait(self, key: str, now: float) -> float:
+        """Seconds until an arrival of `key` would conform; 0.0: now. Charges nothing."""
+        if not self._interval:
+            return NEVER_S
+        early = self._table.get(key) - int(now * NS) - self._tolerance
+        return early / NS if early > 0 else 0.0
+
+    def charge(self, key: str, now: float) -> None:
+        """Count one arrival of `key`. Call it only after `wait` said 0.0."""
+        now_ns = int(now * NS)
+        self._table.put(key, max(self._table.get(key), now_ns) + self._interval, now_ns)

@@ -1,0 +1,145 @@
+"""Settings of the decision core: frozen, validated once, errors that name the field.
+
+Limits mean what they say: a cap of N admits exactly N, 0 admits nobody, None is no limit. Negative, NaN and
+infinite values are a `ConfigurationError`.
+"""
+
+import math
+from dataclasses import dataclass, field, fields
+
+from herdgate.core.errors import ConfigurationError
+
+__all__ = ["ClientLimits", "Limits", "check_number", "check_rate"]
+
+LEAST_RATE, MOST_RATE, MOST_BURST = 1e-9, 1_000_000_000, 1_000_000_000
+"""Rates are 0 or in here, so that no time computed from one overflows."""
+
+MOST_CLIENTS = 100_000_000
+MAX_HORIZON_S = 3_600
+"""Longest horizon, hold and grace, seconds: what is remembered of promises grows with them."""
+
+
+def check_number(
+    name: str, value: object, *, unit: str, least: float, most: float = math.inf, none: str = "", whole: bool = False
+) -> None:
+    """Check one numeric setting.
+
+    Args:
+        none: what None means; empty: it is not allowed.
+        whole: it must be an int.
+
+    Raises:
+        ConfigurationError: not a finite number from `least` to `most`.
+    """
+    if value is None and none:
+        return
+    kinds = int if whole else (int, float)
+    # Compared and not asked for isfinite, which fails for an int too large for a float; NaN is in no range.
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most or value == math.inf:
+        bounds = f"{least:_} or more" if most == math.inf else f"from {least:_} to {most:_}"
+        shown = repr(value) if isinstance(value, str) else value  # "5" is not 5
+        raise ConfigurationError(name, shown, f"write {unit}, {bounds}" + (f", or None for {none}" if none else ""))
+
+
+def check_rate(name: str, value: object, *, unit: str) -> None:
+    """Check a rate per second: None, 0, or a number that times can be computed from.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    check_number(name, value, least=0, most=MOST_RATE, unit=unit, none="no limit")
+    if isinstance(value, (int, float)) and 0 < value < LEAST_RATE:
+        raise ConfigurationError(name, value, f"write 0 for nobody, or {LEAST_RATE} or more")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """What one client key may do.
+
+    Attributes:
+        rate: arrivals per second, sustained (keyed GCRA). None: no limit; 0: nobody.
+        burst: arrivals at once, at least 1. None: one second of `rate`, at least 1.
+        open: sockets held at the same time. None: no limit; 0: nobody.
+    """
+
+    rate: float | None = None
+    burst: float | None = None
+    open: int | None = None
+
+    def __post_init__(self) -> None:
+        check_rate("rate", self.rate, unit="a number of arrivals per second")
+        none = "one second of the rate"
+        check_number("burst", self.burst, least=1, most=MOST_BURST, unit="a number of arrivals", none=none)
+        check_number("open", self.open, least=0, unit="a whole number of sockets", none="no limit", whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one gate admits.
+
+    Attributes:
+        rate: admissions per second, R. None: no limit; 0: nobody until it is raised.
+        burst: admissions at once after a quiet time, at least 1. None: one second of the rate, at least 1.
+        max_pending: set-ups in progress (admitted, not yet accepted by the app). None: no limit.
+        max_open: sockets held at the same time, set-ups included. None: no limit.
+        max_memory_bytes: resident memory of the process above which nobody new is taken. None: no limit.
+        client: limits per client key: the identity where there is one, else the address.
+        anonymous: limits per address for arrivals without an identity. None: as `client`.
+        address: a cap over everybody at one address, identities included.
+        network: a cap over everybody in one wider IPv6 network (/48).
+        max_clients: client keys remembered per table; see `herdgate.core.table` for what happens beyond.
+        admit_fraction: share of client keys let past, 0 to 1; the same keys on every gateway.
+        hold_s: seconds after its time in which a firm slot is admitted without asking.
+        grace_s: seconds after its time in which a ticket still counts for something.
+        hint_cap_s: longest hint, seconds; beyond it hints are drawn from its upper half.
+        horizon_s: seconds beyond which nothing is promised.
+    """
+
+    rate: float | None
+    burst: float | None = None
+    max_pending: int | None = None
+    max_open: int | None = None
+    max_memory_bytes: int | None = None
+    client: ClientLimits = field(default_factory=ClientLimits)
+    anonymous: ClientLimits | None = None
+    address: ClientLimits = field(default_factory=ClientLimits)
+    network: ClientLimits = field(default_factory=ClientLimits)
+    max_clients: int = 100_000
+    admit_fraction: float = 1.0
+    hold_s: float = 1.5
+    grace_s: float = 60.0
+    hint_cap_s: float = 30.0
+    horizon_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        check_rate("rate", self.rate, unit="a number of admissions per second")
+        none = "one second of the rate"
+        check_number("burst", self.burst, least=1, most=MOST_BURST, unit="a number of admissions", none=none)
+        for name in ("max_pending", "max_open"):
+            check_number(
+                name, getattr(self, name), least=0, unit="a whole number of permits", none="no limit", whole=True
+            )
+        check_number(
+            "max_memory_bytes",
+            self.max_memory_bytes,
+            least=0,
+            unit="a whole number of bytes",
+            none="no limit",
+            whole=True,
+        )
+        unit = "a whole number of client keys"
+        check_number("max_clients", self.max_clients, least=1, most=MOST_CLIENTS, unit=unit, whole=True)
+        check_number("admit_fraction", self.admit_fraction, least=0, most=1, unit="a share")
+        check_number("hold_s", self.hold_s, least=0, most=MAX_HORIZON_S, unit="seconds")
+        check_number("grace_s", self.grace_s, least=self.hold_s, most=MAX_HORIZON_S, unit="seconds, hold_s at least")
+        check_number("hint_cap_s", self.hint_cap_s, least=1, most=MAX_HORIZON_S, unit="seconds")
+        unit = "seconds, hint_cap_s at least"
+        check_number("horizon_s", self.horizon_s, least=self.hint_cap_s, most=MAX_HORIZON_S, unit=unit)
+        for name in ("client", "anonymous", "address", "network"):
+            self._check_tier(name)
+
+    def _check_tier(self, name: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, ClientLimits) and not (value is None and name == "anonymous"):
+            settings = ", ".join(f"{setting.name}=..." for setting in fields(ClientLimits))
+            raise ConfigurationError(name, value, f"write ClientLimits({settings}); ClientLimits() is no limit")

@@ -1,0 +1,229 @@
+"""The gate: the decision core with a clock, a random source and a store.
+
+One gate may serve several middlewares. Everything here is synchronous and belongs to one event loop: call it from
+there only.
+"""
+
+import os
+import random
+import re
+import secrets as tokens
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from weakref import WeakSet
+
+from herdgate.core.admission import AdmissionControl
+from herdgate.core.answers import Admitted, Arrival, Denied, Queued, Reason, State
+from herdgate.core.clients import Client
+from herdgate.core.errors import ConfigurationError
+from herdgate.core.limits import Limits
+from herdgate.core.permits import Permit
+from herdgate.core.tickets import TicketSigner
+from herdgate.memory import MemoryWatch
+from herdgate.stores.memory import MemoryStore
+
+__all__ = ["Gate", "GateSnapshot", "read_secrets"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateSnapshot:
+    """All counts of a gate at one moment. Reading it changes nothing.
+
+    Attributes:
+        state: `draining` refuses every arrival.
+        rate: admissions per second now; None: no limit.
+        burst: admissions at once after a quiet time; None without a rate.
+        tokens: admissions possible at this moment; None without a rate.
+        hints: hints given and not yet due.
+        show_rate: share of hints that are kept, moving average.
+        firm_s: seconds of refill set aside for firm slots.
+        admit_fraction: share of client keys let past.
+        pending: permits of set-ups in progress.
+        open: permits of sockets accepted and not yet gone.
+        held: handshakes held open until their firm slot.
+        admitted: arrivals admitted so far.
+        denied: arrivals refused so far, by reason.
+        gone: arrivals whose client left before the verdict.
+        unenforced: arrivals refused in shadow mode and let past all the same; they stand in `denied` too.
+        exempt: arrivals let past without a decision.
+        client_keys: client keys remembered.
+    """
+
+    state: State
+    rate: float | None
+    burst: float | None
+    tokens: float | None
+    hints: int
+    show_rate: float
+    firm_s: float
+    admit_fraction: float
+    pending: int
+    open: int
+    held: int
+    admitted: int
+    denied: Mapping[Reason, int]
+    gone: int
+    unenforced: int
+    exempt: int
+    client_keys: int
+
+
+def read_secrets(secrets: Sequence[str | bytes] | None) -> list[bytes]:
+    """The secrets as bytes; a random one if there are none.
+
+    Raises:
+        ConfigurationError: they are not texts or bytes.
+    """
+    if secrets is None:
+        return [tokens.token_bytes(32)]
+    if isinstance(secrets, (str, bytes)):
+        secrets = [secrets]
+    if not isinstance(secrets, Sequence) or not all(isinstance(secret, (str, bytes)) for secret in secrets):
+        way_out = "write a list of texts or bytes, the one that signs first"
+        raise ConfigurationError("secrets", "something else", way_out)  # never what was given: it may hold a secret
+    return [secret.encode() if isinstance(secret, str) else secret for secret in secrets]
+
+
+_gates: "WeakSet[Gate]" = WeakSet()
+
+
+def _separate_gates() -> None:
+    for gate in _gates:
+        gate._separate()
+
+
+if hasattr(os, "register_at_fork"):  # servers that load the app first and fork then (gunicorn --preload)
+    os.register_at_fork(after_in_child=_separate_gates)
+
+
+class Gate:
+    """Decides who comes in.
+
+    Args:
+        limits: what it admits.
+        secrets: sign tickets; the first signs, all verify. None: a random one, so that tickets end with the process.
+        route: the name its tickets and cookies carry; letters, digits, `-` and `_`.
+        clock: monotonic seconds.
+        rng: uniform numbers in [0, 1).
+
+    Raises:
+        ConfigurationError: a setting is wrong.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        secrets: Sequence[str | bytes] | None = None,
+        route: str = "default",
+        clock: Callable[[], float] = time.monotonic,
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        if not isinstance(route, str) or not re.fullmatch("[A-Za-z0-9_-]{1,64}", route):
+            raise ConfigurationError("route", route, "write 1 to 64 letters, digits, - and _")
+        if not isinstance(limits, Limits):
+            raise ConfigurationError("limits", limits, "write Limits(rate=...)")
+        self.route = route
+        self.limits = limits
+        self._clock = clock
+        self._memory = MemoryWatch(limits.max_memory_bytes)
+        self._store = MemoryStore(limits, rng, clock(), time.time_ns() // 1_000_000)
+        signer = TicketSigner(read_secrets(secrets), route=route)
+        self._control = AdmissionControl(limits, signer, self._store, rng)
+        self.held = 0
+        self.gone = 0
+        self._unenforced = 0
+        self._exempt = 0
+        _gates.add(self)
+
+    def decide(self, arrival: Arrival) -> Admitted | Denied:
+        """Decide one arrival now. An `Admitted` holds a permit: release it."""
+        now = self._clock()
+        screened = self._screen(arrival, now)
+        if isinstance(screened, Denied):
+            return screened
+        return self._control.settle(screened, self._store.grant(screened, now), now)
+
+    def reserve(self, arrival: Arrival) -> str | Denied:
+        """Decide one arrival that will come a moment later: the text of a ticket that admits it, or a denial."""
+        now = self._clock()
+        screened = self._screen(arrival, now)
+        if isinstance(screened, Denied):
+            return screened
+        return self._control.settle_reserved(screened, self._store.reserve(screened, now), now)
+
+    def _screen(self, arrival: Arrival, now: float) -> Denied | Queued:
+        self._control.permits.memory_full = self._memory.is_over(now)
+        return self._control.screen(arrival, now)
+
+    @contextmanager
+    def holding(self, denied: Denied) -> Iterator[None]:
+        """Hold an arrival open until its firm slot: it was not refused after all."""
+        self._control.denied[denied.reason] -= 1
+        self.held += 1
+        try:
+            yield
+        finally:
+            self.held -= 1
+
+    def let_past(self, client: Client, *, exempt: bool) -> Permit:
+        """A permit whatever the limits say: for exempt clients, and for shadow mode after a denial."""
+        if exempt:
+            self._exempt += 1
+        else:
+            self._unenforced += 1
+        return self._control.permits.take(client)
+
+    def set_rate(self, rate: float | None) -> None:
+        """Change the rate, admissions per second, from now on; promises made stretch with it. None: no limit.
+
+        Raises:
+            ConfigurationError: negative, NaN, infinite or not a number.
+        """
+        self._store.set_rate(rate, self._clock())
+
+    def set_admit_fraction(self, fraction: float) -> None:
+        """Let this share of client keys past from now on, always the same ones.
+
+        Raises:
+            ConfigurationError: not a number from 0 to 1.
+        """
+        self._control.set_admit_fraction(fraction)
+
+    def drain(self) -> None:
+        """Refuse every arrival from now on, with a hint; sockets stay."""
+        self._control.state = "draining"
+
+    def resume(self) -> None:
+        """Take arrivals again."""
+        self._control.state = "open"
+
+    def snapshot(self) -> GateSnapshot:
+        """All counts as of now."""
+        control, calendar = self._control, self._store.calendar
+        calendar.advance(self._clock())
+        return GateSnapshot(
+            state=control.state,
+            rate=calendar.rate,
+            burst=calendar.burst,
+            tokens=calendar.tokens,
+            hints=calendar.hints,
+            show_rate=calendar.show_rate,
+            firm_s=max(0.0, calendar.firm - calendar.v),
+            admit_fraction=control.admit_fraction,
+            pending=control.permits.pending,
+            open=control.permits.open,
+            held=self.held,
+            admitted=control.admitted,
+            denied=dict(control.denied),
+            gone=self.gone,
+            unenforced=self._unenforced,
+            exempt=self._exempt,
+            client_keys=control.client_keys,
+        )
+
+    def _separate(self) -> None:
+        """Become a gate of its own in a process that was forked from another; done by itself after a fork."""
+        self._store.separate()

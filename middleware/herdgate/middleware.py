@@ -1,0 +1,300 @@
+"""The ASGI middleware: guards WebSocket handshakes, and plain HTTP where asked, of any ASGI app.
+
+    arrival -> who is it -> gate decides -> admitted: the app, with a permit until it is done
+                                         -> firm slot close by: held until then
+                                         -> denied: told when to come back
+
+`lifespan` and all that is not guarded pass untouched. A permit is released exactly once, whatever happens.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote
+
+from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
+from herdgate.core.answers import Admitted, Arrival, Denied, Reason
+from herdgate.core.clients import AddressRules, Client
+from herdgate.core.errors import ConfigurationError
+from herdgate.core.limits import Limits, check_number
+from herdgate.core.permits import Permit
+from herdgate.denial import (
+    DenialStyle,
+    Headers,
+    close_reason,
+    http_denial,
+    read_statuses,
+    ticket_cookie,
+)
+from herdgate.gate import Gate
+from herdgate.identity import ClientKey, Identity
+from herdgate.inbox import Inbox
+from herdgate.logs import DenialLog, guard_server_logs
+from herdgate.origins import AllowedOrigins, OriginRules, is_same_host
+from herdgate.paths import PathPatterns, route_path
+from herdgate.preflight import Preflight
+from herdgate.refusal import (
+    close_websocket,
+    let_go,
+    offers_http_denial,
+    refuse_http,
+    refuse_websocket,
+    reject_websocket,
+)
+from herdgate.request import COOKIE_PREFIX, Request, read_request
+from herdgate.settings import check_function, check_kind
+
+__all__ = ["AdmissionMiddleware", "Decision"]
+
+Outcome = Literal["admitted", "denied", "gone", "exempt"]
+
+_logger = logging.getLogger("herdgate")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided about one arrival, for `on_decision`.
+
+    Attributes:
+        outcome: `gone`: the client left before the verdict; `exempt`: none was made.
+        client: the client key.
+        path: the guarded path.
+        reason: why it was denied.
+        retry_s: seconds told to wait; None for never, and for the admitted.
+        enforced: False if a denial was only counted (shadow mode).
+    """
+
+    outcome: Outcome
+    client: str
+    path: str
+    reason: Reason | None = None
+    retry_s: float | None = None
+    enforced: bool = True
+
+
+class AdmissionMiddleware:
+    """Admits a crowd at the set rate, in order; everyone else is told when to come back.
+
+    Args:
+        app: any ASGI 3 app.
+        limits: what is admitted. Give this, or `gate`.
+        gate: a gate made beforehand, to read or change it while it runs, or to share it.
+        secrets: sign tickets; the first signs, all verify. None: random, so that tickets end with this process.
+        websocket_paths: guarded handshakes: exact paths, `/prefix/*`, or `*` for all.
+        http_paths: guarded plain requests (server-sent events, long polling), the same way.
+        preflight_path: answers a page that asks with GET and `?path=` whether to connect. None: off.
+        addresses: how a client's address is found; by default the peer's.
+        client_key: a better key for an arrival (account, verified claim), or None for its address.
+        exempt_keys: keys from `client_key` that are let past and only counted.
+        allowed_origins: pages that may connect: a list, `same-host`, or None for all.
+        denial: how handshakes are refused; `auto`: browsers by close 1013, everyone else by HTTP.
+        statuses: HTTP statuses in place of the usual ones, by reason.
+        max_wait_s: a handshake whose firm slot is at most this far away is held until then, seconds; 0: never.
+        max_held: handshakes held at the same time.
+        enforce: False decides and counts, and lets everyone past all the same.
+        on_decision: called with each `Decision`; must be quick and not raise.
+
+    Raises:
+        ConfigurationError: a setting is wrong; the message names it and the way out.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits | None = None,
+        *,
+        gate: Gate | None = None,
+        secrets: Sequence[str | bytes] | None = None,
+        websocket_paths: Sequence[str] = ("*",),
+        http_paths: Sequence[str] = (),
+        preflight_path: str | None = "/_herdgate/admission",
+        addresses: AddressRules | None = None,
+        client_key: ClientKey | None = None,
+        exempt_keys: Collection[str] = (),
+        allowed_origins: AllowedOrigins = None,
+        denial: DenialStyle = "auto",
+        statuses: Mapping[Reason, int] | None = None,
+        max_wait_s: float = 0.5,
+        max_held: int = 1_000,
+        enforce: bool = True,
+        on_decision: Callable[[Decision], None] | None = None,
+    ) -> None:
+        if not callable(app):
+            raise ConfigurationError("app", app, "give the ASGI app to guard")
+        if denial not in ("auto", "http", "close"):
+            raise ConfigurationError("denial", denial, 'write "auto", "http" or "close"')
+        if preflight_path is not None and not (isinstance(preflight_path, str) and preflight_path.startswith("/")):
+            raise ConfigurationError("preflight_path", preflight_path, 'write "/path", or None for no pre-flight')
+        if on_decision is not None:
+            check_function("on_decision", on_decision, "give a plain function of one Decision")
+        check_kind("enforce", enforce, bool, "write True, or False to count only")
+        check_kind("statuses", statuses, (Mapping, type(None)), 'write a dict, as in {"rate": 503}')
+        check_number("max_wait_s", max_wait_s, least=0, unit="seconds")
+        check_number("max_held", max_held, least=0, unit="a whole number of handshakes", whole=True)
+        self.app = app
+        self.gate = _choose_gate(limits, gate, secrets)
+        self._websockets = PathPatterns("websocket_paths", websocket_paths)
+        self._http = PathPatterns("http_paths", http_paths)
+        addresses = AddressRules() if addresses is None else addresses
+        self._identity = Identity(addresses, client_key, exempt_keys)
+        self._origins = OriginRules(allowed_origins)
+        self._denial = denial
+        self._statuses = read_statuses(statuses or {})
+        self._preflight_path = preflight_path
+        self._answer_preflight = Preflight(
+            self.gate, self._websockets, self._identity, self._origins, self._statuses, enforce=enforce
+        )
+        self._max_wait_s, self._max_held = max_wait_s, max_held
+        self._enforce = enforce
+        self._on_decision = on_decision
+        self._report_failed = False
+        self._log = DenialLog()
+        guard_server_logs()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind not in ("websocket", "http"):
+            await self.app(scope, receive, send)
+            return
+        path = route_path(scope)
+        if kind == "http" and path == self._preflight_path:
+            await self._answer_preflight(scope, send)
+        elif (self._websockets if kind == "websocket" else self._http).match(path):
+            await self._guard(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = read_request(scope, self.gate.route, self._identity.forwarding_header)
+        client = self._identity.client(scope, request)
+        inbox = Inbox(receive)
+        try:
+            if scope["type"] == "websocket":
+                await inbox.read_connect()
+            verdict = await self._decide(scope, request, client, inbox)
+            if isinstance(verdict, Permit):
+                await self._run(scope, inbox, send, verdict)
+            elif verdict is not None:
+                await self._deny(scope, request, verdict, inbox, send)
+            elif scope["type"] == "websocket":
+                await let_go(send)
+        finally:
+            inbox.close()
+
+    async def _decide(self, scope: Scope, request: Request, client: Client, inbox: Inbox) -> Permit | Denied | None:
+        """A permit, a denial, or None for a client that has left."""
+        if client.exempt:
+            self._report("exempt", scope, client)
+            return self.gate.let_past(client, exempt=True)
+        arrival = Arrival(client, request.ticket, self._origins.allow(request.origin, request.host))
+        verdict = await self._verdict(scope, arrival, inbox)
+        if verdict is None:
+            self.gate.gone += 1
+            self._report("gone", scope, client)
+            return None
+        if isinstance(verdict, Admitted):
+            try:
+                self._report("admitted", scope, client)
+            except BaseException:  # not even an exit may keep the permit: the server may go on after it
+                verdict.permit.release()
+                raise
+            return verdict.permit
+        self._log.count(verdict.reason)
+        self._report("denied", scope, client, verdict, enforced=self._enforce)
+        return verdict if self._enforce else self.gate.let_past(client, exempt=False)
+
+    async def _verdict(self, scope: Scope, arrival: Arrival, inbox: Inbox) -> Admitted | Denied | None:
+        """The gate's decision, after holding the arrival where its firm slot is close by."""
+        if _is_bodiless(scope) and await inbox.has_left():
+            return None
+        verdict = self.gate.decide(arrival)
+        while isinstance(verdict, Denied) and self._is_worth_holding(verdict):
+            with self.gate.holding(verdict):
+                if await inbox.wait_left(verdict.retry_s or 0.0):
+                    return None
+            verdict = self.gate.decide(arrival._replace(ticket=verdict.ticket))
+        return verdict
+
+    def _is_worth_holding(self, denied: Denied) -> bool:
+        if not denied.firm or denied.reason != "rate" or not self._enforce:
+            return False
+        return (denied.retry_s or 0.0) <= self._max_wait_s and self.gate.held < self._max_held
+
+    async def _run(self, scope: Scope, inbox: Inbox, send: Send, permit: Permit) -> None:
+        async def send_noting_start(message: Message) -> None:
+            if message["type"] in ("websocket.accept", "http.response.start"):
+                permit.opened()
+            await send(message)
+
+        try:
+            await self.app(scope, inbox.receive, send_noting_start)
+        finally:
+            permit.release()
+
+    async def _deny(self, scope: Scope, request: Request, denied: Denied, inbox: Inbox, send: Send) -> None:
+        headers, body = http_denial(denied)
+        status = self._statuses[denied.reason]
+        if scope["type"] == "http":
+            await refuse_http(send, status, headers, body)
+        elif self._closes(request, denied):
+            subprotocol = next(iter(scope.get("subprotocols") or ()), None)
+            await close_websocket(send, subprotocol, self._cookies(scope, request, denied), close_reason(denied))
+        elif offers_http_denial(scope):
+            await refuse_websocket(inbox.receive, send, status, headers, body)
+        else:
+            await reject_websocket(send)
+
+    def _closes(self, request: Request, denied: Denied) -> bool:
+        """True for a close denial; a page whose origin is refused is never told more than no."""
+        if denied.reason == "origin":
+            return False
+        return self._denial == "close" or (self._denial == "auto" and request.origin is not None)
+
+    def _cookies(self, scope: Scope, request: Request, denied: Denied) -> Headers:
+        if denied.ticket is None:
+            return []
+        cookie = ticket_cookie(
+            COOKIE_PREFIX + self.gate.route,
+            denied,
+            path=_cookie_path(scope.get("root_path", "") + self._websockets.cookie_path()),
+            grace_s=self.gate.limits.grace_s,
+            secure=scope.get("scheme") == "wss",
+            same_site=request.origin is None or is_same_host(request.origin, request.host),
+        )
+        return [(b"set-cookie", cookie)]
+
+    def _report(
+        self, outcome: Outcome, scope: Scope, client: Client, denied: Denied | None = None, *, enforced: bool = True
+    ) -> None:
+        if self._on_decision is None:
+            return
+        reason, retry_s = (denied.reason, denied.retry_s) if denied else (None, None)
+        decision = Decision(outcome, client.key, route_path(scope), reason, retry_s, enforced)
+        try:
+            self._on_decision(decision)
+        except Exception:
+            if not self._report_failed:
+                self._report_failed = True
+                _logger.exception("on_decision failed; the decision stands (said once)")
+
+
+def _cookie_path(path: str) -> str:
+    """The path as browsers write it; a root path may hold what a client chose, even a line break."""
+    return quote(path, safe="/!$&'()*+,:=@")
+
+
+def _is_bodiless(scope: Scope) -> bool:
+    """True if reading ahead cannot ask the client for a body that it may not need to send (100 Continue)."""
+    return scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD")
+
+
+def _choose_gate(limits: Limits | None, gate: Gate | None, secrets: Sequence[str | bytes] | None) -> Gate:
+    if gate is None and limits is not None:
+        return Gate(limits, secrets=secrets)
+    if gate is None:
+        raise ConfigurationError("limits", None, "write limits=Limits(rate=...), or give a gate")
+    check_kind("gate", gate, Gate, "make one with Gate(Limits(rate=...))")
+    if limits is not None or secrets is not None:
+        raise ConfigurationError("gate", "limits or secrets beside it", "give them to the gate itself")
+    return gate

@@ -1,0 +1,84 @@
+"""Which pages may connect: `Origin` (RFC 6454) compared as parsed scheme, host and port, never as text."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from herdgate.core.errors import ConfigurationError
+
+__all__ = ["AllowedOrigins", "OriginRules"]
+
+AllowedOrigins = Sequence[str] | Literal["same-host"] | None
+
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+class _Origin(NamedTuple):
+    scheme: str
+    host: str
+    port: int | None
+
+
+class OriginRules:
+    """Checks the `Origin` of an arrival. An arrival without one comes from no page, and passes.
+
+    Args:
+        allowed: origins such as `https://app.example`; `same-host`: the page's host and port are those of `Host`;
+            None: nothing is checked.
+
+    Raises:
+        ConfigurationError: an entry is not scheme://host[:port].
+    """
+
+    def __init__(self, allowed: AllowedOrigins) -> None:
+        self._same_host = allowed == "same-host"
+        self._allowed: frozenset[_Origin] | None = None
+        if allowed is None or self._same_host:
+            return
+        if isinstance(allowed, (str, bytes)) or not isinstance(allowed, Iterable):
+            raise ConfigurationError("allowed_origins", allowed, 'write "same-host", a list, or None for all')
+        self._allowed = frozenset(_read_setting(text) for text in allowed)
+
+    def allow(self, origin: str | None, host: str) -> bool:
+        """True if a handshake from this page may go on."""
+        if origin is None or (self._allowed is None and not self._same_host):
+            return True
+        return self.allow_sharing(origin, host)
+
+    def allow_sharing(self, origin: str, host: str) -> bool:
+        """True if a page of `origin` may read our answers: only those named, or of the same host."""
+        parsed = _parse(origin)
+        if parsed is None:
+            return False
+        if self._allowed is not None:
+            return parsed in self._allowed
+        return _is_host(parsed, host)
+
+
+def is_same_host(origin: str, host: str) -> bool:
+    """True if the origin's host and port are those of the `Host` header."""
+    parsed = _parse(origin)
+    return parsed is not None and _is_host(parsed, host)
+
+
+def _is_host(origin: _Origin, host: str) -> bool:
+    served = _parse(f"{origin.scheme}://{host}")
+    return served is not None and served[1:] == origin[1:]
+
+
+def _parse(text: str) -> _Origin | None:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.scheme or not parts.hostname or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+        return None
+    return _Origin(parts.scheme, parts.hostname, _PORTS.get(parts.scheme) if port is None else port)
+
+
+def _read_setting(text: object) -> _Origin:
+    origin = _parse(text.rstrip("/")) if isinstance(text, str) else None
+    if origin is None or "*" in origin.host:
+        raise ConfigurationError("allowed_origins", text, 'write origins such as "https://app.example", none with a *')
+    return origin

@@ -1,0 +1,75 @@
+"""The calendar in this process: grants at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from herdgate.core.admission import FULL_RETRY_S
+from herdgate.core.answers import Queued
+from herdgate.core.calendar import Calendar, Grant, Unlimited
+from herdgate.core.limits import Limits, check_rate
+from herdgate.core.tickets import Ticket
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """One calendar for one process.
+
+    Args:
+        limits: the rate, the burst and the calendar's times.
+        random: uniform numbers in [0, 1).
+        now: monotonic seconds.
+        origin_ms: see `Calendar`.
+    """
+
+    def __init__(self, limits: Limits, random: Callable[[], float], now: float, origin_ms: int = 0) -> None:
+        self._limits = limits
+        self._random = random
+        self._origin = (now, origin_ms)
+        self.calendar = self._new_calendar(limits.rate, now)
+
+    def grant(self, queued: Queued, now: float) -> Grant:
+        """The calendar's answer; an arrival queued for a hint only gets one."""
+        if queued.reason is not None:
+            return self._hint(queued, now)
+        return self.calendar.arrive(now, queued.shown)
+
+    def reserve(self, queued: Queued, now: float) -> Grant:
+        """As `grant`, but who would be admitted gets a firm slot for this moment instead."""
+        if queued.reason is not None:
+            return self._hint(queued, now)
+        return self.calendar.reserve(now, queued.shown)
+
+    def is_due(self, ticket: Ticket, now: float) -> bool:
+        """True from the ticket's time to the end of its grace."""
+        return self.calendar.is_due(ticket, now)
+
+    def give_back(self) -> None:
+        """Undo one grant that was not used."""
+        self.calendar.give_back()
+
+    def set_rate(self, rate: float | None, now: float) -> None:
+        """Change the rate from `now` on. A rate after None starts a new calendar, with a full bucket.
+
+        Raises:
+            ConfigurationError: negative, NaN, infinite or not a number.
+        """
+        check_rate("rate", rate, unit="a number of admissions per second")
+        if rate is None or isinstance(self.calendar, Unlimited):
+            self.calendar = self._new_calendar(rate, now)
+        else:
+            self.calendar.set_rate(rate, now)
+
+    def separate(self) -> None:
+        """This process is a fork of another: the promises made so far are the other's, and count as hints here."""
+        self.calendar.renew_issuer()
+
+    def _hint(self, queued: Queued, now: float) -> Grant:
+        low, high = FULL_RETRY_S
+        return self.calendar.hint(now, queued.shown, low + (high - low) * self._random())
+
+    def _new_calendar(self, rate: float | None, now: float) -> Calendar | Unlimited:
+        if rate is None:
+            return Unlimited()
+        began, origin_ms = self._origin
+        return Calendar(replace(self._limits, rate=rate), self._random, now, origin_ms + int((now - began) * 1000))

@@ -1,0 +1,1 @@
+"""Tests of herdgate. The folders mirror the source trees; what belongs to the repository as a whole lies here."""

@@ -1,0 +1,14 @@
+"""What all tests share: Hypothesis profiles, and the markers of tests that need a browser or Node."""
+
+import os
+
+from hypothesis import settings
+
+from tests.needs import pytest_runtest_setup
+
+__all__ = ["pytest_runtest_setup"]
+
+# No deadline per example: cores are shared. A failure prints the line that repeats it.
+settings.register_profile("local", deadline=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
