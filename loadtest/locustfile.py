@@ -26,7 +26,7 @@ _OPTIONS = (
     ("clients", "1000", "a number (they obey), or as in obey=900,hint=50,fixed:15=50"),
     ("rate", "500", "admissions per second the fleet may do"),
     ("cut", "reset", "who cuts the crowd off: close or reset (the clients), observe (the server)"),
-    ("sources", "1", "number of loopback source addresses, or addresses with commas"),
+    ("sources", "", "number of loopback source addresses, or addresses with commas; empty: the system chooses one"),
     ("deadline", "120", "seconds to come up, on top of the ramp, and to recover"),
 )
 

@@ -4,13 +4,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from herdgate.core.answers import Reason
+from herdgate.core.answers import GateReason
 from tests.board import Board, RemoteSite
 from tests.wire import Answer, knock
 
 __all__ = ["EVIL", "PAGE", "REASONS", "TICKET", "check_denial", "refusing_site"]
 
-REASONS: tuple[Reason, ...] = get_args(Reason)
+REASONS: tuple[GateReason, ...] = get_args(GateReason)
 PAGE = "https://app.example"
 EVIL = "https://evil.example"
 TICKET = re.compile(r"1\.[A-Za-z0-9_-]{34}")
@@ -37,7 +37,7 @@ class _Refusal:
     middleware: dict[str, Any] = field(default_factory=dict)
 
 
-_REFUSALS: dict[Reason, _Refusal] = {
+_REFUSALS: dict[GateReason, _Refusal] = {
     "draining": _Refusal({"rate": 100}, 503, (1, 30), ticket=True),
     "origin": _Refusal({"rate": 100}, 403, None, middleware={"allowed_origins": [PAGE]}),
     "shed": _Refusal({"rate": 100, "admit_fraction": 0.0}, 503, (30, 60)),
@@ -48,7 +48,9 @@ _REFUSALS: dict[Reason, _Refusal] = {
 }
 
 
-async def refusing_site(board: Board, reason: Reason, **middleware: Any) -> tuple[RemoteSite, list[tuple[str, str]]]:
+async def refusing_site(
+    board: Board, reason: GateReason, **middleware: Any
+) -> tuple[RemoteSite, list[tuple[str, str]]]:
     """A site that refuses for this reason, and the headers to come with."""
     refusal = _REFUSALS[reason]
     site = await board.site(limits=refusal.limits, **refusal.middleware, **middleware)
@@ -59,7 +61,7 @@ async def refusing_site(board: Board, reason: Reason, **middleware: Any) -> tupl
     return site, [("Origin", EVIL)] if reason == "origin" else []
 
 
-def check_denial(answer: Answer, reason: Reason, *, status: int | None = None) -> None:
+def check_denial(answer: Answer, reason: GateReason, *, status: int | None = None) -> None:
     """Fail unless `answer` is what a client needs to come back at the right time."""
     refusal, headers, content = _REFUSALS[reason], answer.headers, answer.json()
     assert answer.status == (status or refusal.status)

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = [ROOT / "middleware" / "herdgate", ROOT / "loadtest" / "herdgate_loadtest"]
+PACKAGES = [
+    ROOT / "middleware" / "herdgate",
+    ROOT / "loadtest" / "herdgate_loadtest",
+]
 CORE = PACKAGES[0] / "core"
 
 PURE = {

@@ -12,6 +12,7 @@ from herdgate.core.errors import ConfigurationError, HerdgateError
 from herdgate.core.limits import ClientLimits, Limits
 from herdgate.gate import Gate, GateSnapshot
 from herdgate.middleware import AdmissionMiddleware, Decision
+from herdgate.refused import Refused
 
 __all__ = [
     "AddressRules",
@@ -23,5 +24,6 @@ __all__ = [
     "GateSnapshot",
     "HerdgateError",
     "Limits",
+    "Refused",
 ]
 __version__ = "0.1.0"

@@ -37,6 +37,10 @@ _ERRORS: dict[Reason, str] = {
     "client_open": "this client holds too many connections",
     "full": "the service is full",
     "rate": "a crowd is being let in, in order",
+    "auth": "this client is not allowed",
+    "auth_busy": "too many clients are being authenticated",
+    "no_owner": "nobody serves this connection at the moment",
+    "upstream": "the server behind this gateway does not take it",
 }
 
 

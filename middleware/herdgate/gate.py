@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from weakref import WeakSet
 
 from herdgate.core.admission import AdmissionControl
-from herdgate.core.answers import Admitted, Arrival, Denied, Queued, Reason, State
+from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Reason, State
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import Limits
+from herdgate.core.limits import Limits, check_rate
 from herdgate.core.permits import Permit
 from herdgate.core.tickets import TicketSigner
 from herdgate.memory import MemoryWatch
@@ -29,14 +29,14 @@ __all__ = ["Gate", "GateSnapshot", "read_secrets"]
 
 @dataclass(frozen=True, slots=True)
 class GateSnapshot:
-    """All counts of a gate at one moment. Reading it changes nothing.
+    """All counts of a gate at one moment, of this process only. Reading it changes nothing.
 
     Attributes:
         state: `draining` refuses every arrival.
         rate: admissions per second now; None: no limit.
         burst: admissions at once after a quiet time; None without a rate.
         tokens: admissions possible at this moment; None without a rate.
-        hints: hints given and not yet due.
+        hints: hints given and neither kept nor over.
         show_rate: share of hints that are kept, moving average.
         firm_s: seconds of refill set aside for firm slots.
         admit_fraction: share of client keys let past.
@@ -44,7 +44,7 @@ class GateSnapshot:
         open: permits of sockets accepted and not yet gone.
         held: handshakes held open until their firm slot.
         admitted: arrivals admitted so far.
-        denied: arrivals refused so far, by reason.
+        denied: arrivals refused so far, by reason; for some of them only after they were admitted.
         gone: arrivals whose client left before the verdict.
         unenforced: arrivals refused in shadow mode and let past all the same; they stand in `denied` too.
         exempt: arrivals let past without a decision.
@@ -105,6 +105,10 @@ class Gate:
         limits: what it admits.
         secrets: sign tickets; the first signs, all verify. None: a random one, so that tickets end with the process.
         route: the name its tickets and cookies carry; letters, digits, `-` and `_`.
+        processes: gates that share the limits, one in each process; this one admits its share, see
+            `Limits.divided`. More than 1 need `secrets`: a ticket of one counts as a hint in the others.
+        beside: another gate, whose calendar this one shares: both admit one rate together, that of the first one's
+            limits. Everything else is each gate's own.
         clock: monotonic seconds.
         rng: uniform numbers in [0, 1).
 
@@ -118,6 +122,8 @@ class Gate:
         *,
         secrets: Sequence[str | bytes] | None = None,
         route: str = "default",
+        processes: int = 1,
+        beside: "Gate | None" = None,
         clock: Callable[[], float] = time.monotonic,
         rng: Callable[[], float] = random.random,
     ) -> None:
@@ -125,11 +131,19 @@ class Gate:
             raise ConfigurationError("route", route, "write 1 to 64 letters, digits, - and _")
         if not isinstance(limits, Limits):
             raise ConfigurationError("limits", limits, "write Limits(rate=...)")
+        limits = limits.divided(processes)
+        if processes > 1 and secrets is None:
+            way_out = f"give the same ones to all {processes} processes, so that each can read the others' tickets"
+            raise ConfigurationError("secrets", None, way_out)
         self.route = route
         self.limits = limits
+        self._processes = processes
         self._clock = clock
         self._memory = MemoryWatch(limits.max_memory_bytes)
-        self._store = MemoryStore(limits, rng, clock(), time.time_ns() // 1_000_000)
+        if beside is None:
+            self._store = MemoryStore(limits, rng, clock(), time.time_ns() // 1_000_000)
+        else:
+            self._store = beside._store
         signer = TicketSigner(read_secrets(secrets), route=route)
         self._control = AdmissionControl(limits, signer, self._store, rng)
         self.held = 0
@@ -158,6 +172,14 @@ class Gate:
         self._control.permits.memory_full = self._memory.is_over(now)
         return self._control.screen(arrival, now)
 
+    def refuse(self, reason: LateReason) -> Denied:
+        """Deny an arrival that was admitted before; its permit is for the caller to release."""
+        now = self._clock()
+        if reason == "auth":
+            return self._control.refuse(reason, None)
+        grant = self._store.defer(now) if reason == "auth_busy" else self._store.hint(now)
+        return self._control.refuse(reason, grant)
+
     @contextmanager
     def holding(self, denied: Denied) -> Iterator[None]:
         """Hold an arrival open until its firm slot: it was not refused after all."""
@@ -179,10 +201,13 @@ class Gate:
     def set_rate(self, rate: float | None) -> None:
         """Change the rate, admissions per second, from now on; promises made stretch with it. None: no limit.
 
+        With several `processes` it is the rate of all of them; tell every one.
+
         Raises:
             ConfigurationError: negative, NaN, infinite or not a number.
         """
-        self._store.set_rate(rate, self._clock())
+        check_rate("rate", rate, unit="a number of admissions per second")
+        self._store.set_rate(rate and rate / self._processes, self._clock())
 
     def set_admit_fraction(self, fraction: float) -> None:
         """Let this share of client keys past from now on, always the same ones.

@@ -5,11 +5,11 @@ they say, at any level, and drops the informational line a server writes about e
 and summed up in one line every ten seconds.
 """
 
+import asyncio
 import logging
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -21,8 +21,11 @@ __all__ = ["DenialLog", "guard_server_logs", "refusing"]
 SERVER_LOGGERS = ("uvicorn.error", "uvicorn.access", "uvicorn.asgi", "hypercorn.error", "hypercorn.access")
 SUMMARY_S = 10.0
 
-# Whole, or the end of one that `websockets` cuts in the middle when it logs a close frame at DEBUG.
-_TICKET = re.compile(rf"{TICKET_PATTERN}|\.\.\.[A-Za-z0-9_-]{{8,34}}(?=\"}})")
+# Whole; or whatever a query says of it, however it is escaped; or the end of one that `websockets` cuts in the middle
+# when it logs a close frame at DEBUG.
+_TICKET = re.compile(
+    rf"{TICKET_PATTERN}|(?<=herdgate_ticket=)(?!1\.\[ticket\])[^&\s\"']+|\.\.\.[A-Za-z0-9_-]{{8,34}}(?=\"}})"
+)
 _refusing = ContextVar("herdgate_refusing", default=False)
 _logger = logging.getLogger("herdgate")
 
@@ -72,19 +75,22 @@ def guard_server_logs() -> None:
 
 
 class DenialLog:
-    """Sums up denials: at most one line in ten seconds."""
+    """Sums up denials: one line when they begin, and one for every ten seconds in which there were more."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._counts: Counter[Reason] = Counter()
-        self._next = clock()
+        self._timer: asyncio.TimerHandle | None = None
 
     def count(self, reason: Reason) -> None:
-        """Count one denial, and say so if it is time."""
+        """Count one denial; call it from within the event loop."""
         self._counts[reason] += 1
-        now = self._clock()
-        if now >= self._next:
+        if self._timer is None:
+            self._say()
+
+    def _say(self) -> None:
+        self._timer = None
+        if self._counts:
             counts = ", ".join(f"{reason} {count}" for reason, count in sorted(self._counts.items()))
-            _logger.info("denied arrivals: %s", counts)
+            _logger.warning("denied arrivals: %s", counts)
             self._counts.clear()
-            self._next = now + SUMMARY_S
+            self._timer = asyncio.get_running_loop().call_later(SUMMARY_S, self._say)

@@ -10,7 +10,7 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
@@ -37,11 +37,13 @@ from herdgate.preflight import Preflight
 from herdgate.refusal import (
     close_websocket,
     let_go,
+    offers_close_denial,
     offers_http_denial,
     refuse_http,
     refuse_websocket,
     reject_websocket,
 )
+from herdgate.refused import Refused
 from herdgate.request import COOKIE_PREFIX, Request, read_request
 from herdgate.settings import check_function, check_kind
 
@@ -81,6 +83,7 @@ class AdmissionMiddleware:
         limits: what is admitted. Give this, or `gate`.
         gate: a gate made beforehand, to read or change it while it runs, or to share it.
         secrets: sign tickets; the first signs, all verify. None: random, so that tickets end with this process.
+        processes: how many processes share the limits, each with a middleware of its own; see `Gate`.
         websocket_paths: guarded handshakes: exact paths, `/prefix/*`, or `*` for all.
         http_paths: guarded plain requests (server-sent events, long polling), the same way.
         preflight_path: answers a page that asks with GET and `?path=` whether to connect. None: off.
@@ -106,6 +109,7 @@ class AdmissionMiddleware:
         *,
         gate: Gate | None = None,
         secrets: Sequence[str | bytes] | None = None,
+        processes: int = 1,
         websocket_paths: Sequence[str] = ("*",),
         http_paths: Sequence[str] = (),
         preflight_path: str | None = "/_herdgate/admission",
@@ -133,7 +137,7 @@ class AdmissionMiddleware:
         check_number("max_wait_s", max_wait_s, least=0, unit="seconds")
         check_number("max_held", max_held, least=0, unit="a whole number of handshakes", whole=True)
         self.app = app
-        self.gate = _choose_gate(limits, gate, secrets)
+        self.gate = _choose_gate(limits, gate, secrets, processes)
         self._websockets = PathPatterns("websocket_paths", websocket_paths)
         self._http = PathPatterns("http_paths", http_paths)
         addresses = AddressRules() if addresses is None else addresses
@@ -143,7 +147,7 @@ class AdmissionMiddleware:
         self._statuses = read_statuses(statuses or {})
         self._preflight_path = preflight_path
         self._answer_preflight = Preflight(
-            self.gate, self._websockets, self._identity, self._origins, self._statuses, enforce=enforce
+            self.gate, (self._websockets, self._http), self._identity, self._origins, self._statuses, enforce=enforce
         )
         self._max_wait_s, self._max_held = max_wait_s, max_held
         self._enforce = enforce
@@ -160,60 +164,64 @@ class AdmissionMiddleware:
         path = route_path(scope)
         if kind == "http" and path == self._preflight_path:
             await self._answer_preflight(scope, send)
-        elif (self._websockets if kind == "websocket" else self._http).match(path):
+        elif self._is_guarded(scope, path):
             await self._guard(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
+    def _is_guarded(self, scope: Scope, path: str) -> bool:
+        if scope["type"] == "websocket":
+            return self._websockets.match(path)
+        return scope["method"] != "OPTIONS" and self._http.match(path)  # a browser asks so before it asks
+
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = read_request(scope, self.gate.route, self._identity.forwarding_header)
-        client = self._identity.client(scope, request)
-        inbox = Inbox(receive)
+        visit = _Visit(scope, request, self._identity.client(scope, request), Inbox(receive), send)
         try:
             if scope["type"] == "websocket":
-                await inbox.read_connect()
-            verdict = await self._decide(scope, request, client, inbox)
+                await visit.inbox.read_connect()
+            verdict = await self._decide(visit)
             if isinstance(verdict, Permit):
-                await self._run(scope, inbox, send, verdict)
+                await self._run(visit, verdict)
             elif verdict is not None:
-                await self._deny(scope, request, verdict, inbox, send)
+                await self._deny(visit, verdict)
             elif scope["type"] == "websocket":
                 await let_go(send)
         finally:
-            inbox.close()
+            visit.inbox.close()
 
-    async def _decide(self, scope: Scope, request: Request, client: Client, inbox: Inbox) -> Permit | Denied | None:
+    async def _decide(self, visit: "_Visit") -> Permit | Denied | None:
         """A permit, a denial, or None for a client that has left."""
-        if client.exempt:
-            self._report("exempt", scope, client)
-            return self.gate.let_past(client, exempt=True)
-        arrival = Arrival(client, request.ticket, self._origins.allow(request.origin, request.host))
-        verdict = await self._verdict(scope, arrival, inbox)
+        if visit.client.exempt:
+            self._report("exempt", visit)
+            return self.gate.let_past(visit.client, exempt=True)
+        verdict = await self._verdict(visit)
         if verdict is None:
             self.gate.gone += 1
-            self._report("gone", scope, client)
+            self._report("gone", visit)
             return None
         if isinstance(verdict, Admitted):
             try:
-                self._report("admitted", scope, client)
+                self._report("admitted", visit)
             except BaseException:  # not even an exit may keep the permit: the server may go on after it
                 verdict.permit.release()
                 raise
             return verdict.permit
-        self._log.count(verdict.reason)
-        self._report("denied", scope, client, verdict, enforced=self._enforce)
-        return verdict if self._enforce else self.gate.let_past(client, exempt=False)
+        self._count(visit, verdict, enforced=self._enforce)
+        return verdict if self._enforce else self.gate.let_past(visit.client, exempt=False)
 
-    async def _verdict(self, scope: Scope, arrival: Arrival, inbox: Inbox) -> Admitted | Denied | None:
+    async def _verdict(self, visit: "_Visit") -> Admitted | Denied | None:
         """The gate's decision, after holding the arrival where its firm slot is close by."""
-        if _is_bodiless(scope) and await inbox.has_left():
+        _, request, client, inbox, _ = visit
+        if _is_bodiless(visit.scope) and await inbox.has_left():
             return None
+        arrival = Arrival(client, request.ticket, self._origins.allow(request.origin, request.host))
         verdict = self.gate.decide(arrival)
         while isinstance(verdict, Denied) and self._is_worth_holding(verdict):
             with self.gate.holding(verdict):
                 if await inbox.wait_left(verdict.retry_s or 0.0):
                     return None
-            verdict = self.gate.decide(arrival._replace(ticket=verdict.ticket))
+            verdict = self.gate.decide(arrival._replace(ticket=verdict.ticket, counted=True))
         return verdict
 
     def _is_worth_holding(self, denied: Denied) -> bool:
@@ -221,24 +229,36 @@ class AdmissionMiddleware:
             return False
         return (denied.retry_s or 0.0) <= self._max_wait_s and self.gate.held < self._max_held
 
-    async def _run(self, scope: Scope, inbox: Inbox, send: Send, permit: Permit) -> None:
+    async def _run(self, visit: "_Visit", permit: Permit) -> None:
+        answered = False
+
         async def send_noting_start(message: Message) -> None:
+            nonlocal answered
+            answered = True
             if message["type"] in ("websocket.accept", "http.response.start"):
                 permit.opened()
-            await send(message)
+            await visit.send(message)
 
         try:
-            await self.app(scope, inbox.receive, send_noting_start)
+            await self.app(visit.scope, visit.inbox.receive, send_noting_start)
+        except Refused as refused:
+            if answered:
+                raise
+            permit.release()
+            denied = self.gate.refuse(refused.reason)
+            self._count(visit, denied)
+            await self._deny(visit, denied, refused.status)
         finally:
             permit.release()
 
-    async def _deny(self, scope: Scope, request: Request, denied: Denied, inbox: Inbox, send: Send) -> None:
+    async def _deny(self, visit: "_Visit", denied: Denied, status: int | None = None) -> None:
+        scope, request, _, inbox, send = visit
         headers, body = http_denial(denied)
-        status = self._statuses[denied.reason]
+        status = status or self._statuses[denied.reason]
         if scope["type"] == "http":
-            await refuse_http(send, status, headers, body)
-        elif self._closes(request, denied):
-            subprotocol = next(iter(scope.get("subprotocols") or ()), None)
+            await refuse_http(send, status, [*headers, *self._origins.sharing(request.origin, request.host)], body)
+        elif self._closes(request, denied) and offers_close_denial(scope):
+            subprotocol = next(filter(None, scope.get("subprotocols") or ()), None)
             await close_websocket(send, subprotocol, self._cookies(scope, request, denied), close_reason(denied))
         elif offers_http_denial(scope):
             await refuse_websocket(inbox.receive, send, status, headers, body)
@@ -246,8 +266,8 @@ class AdmissionMiddleware:
             await reject_websocket(send)
 
     def _closes(self, request: Request, denied: Denied) -> bool:
-        """True for a close denial; a page whose origin is refused is never told more than no."""
-        if denied.reason == "origin":
+        """True for a close denial; a page that may never come is never told more than no."""
+        if denied.reason in ("origin", "auth"):
             return False
         return self._denial == "close" or (self._denial == "auto" and request.origin is not None)
 
@@ -264,19 +284,33 @@ class AdmissionMiddleware:
         )
         return [(b"set-cookie", cookie)]
 
+    def _count(self, visit: "_Visit", denied: Denied, *, enforced: bool = True) -> None:
+        self._log.count(denied.reason)
+        self._report("denied", visit, denied, enforced=enforced)
+
     def _report(
-        self, outcome: Outcome, scope: Scope, client: Client, denied: Denied | None = None, *, enforced: bool = True
+        self, outcome: Outcome, visit: "_Visit", denied: Denied | None = None, *, enforced: bool = True
     ) -> None:
         if self._on_decision is None:
             return
         reason, retry_s = (denied.reason, denied.retry_s) if denied else (None, None)
-        decision = Decision(outcome, client.key, route_path(scope), reason, retry_s, enforced)
+        decision = Decision(outcome, visit.client.key, route_path(visit.scope), reason, retry_s, enforced)
         try:
             self._on_decision(decision)
         except Exception:
             if not self._report_failed:
                 self._report_failed = True
                 _logger.exception("on_decision failed; the decision stands (said once)")
+
+
+class _Visit(NamedTuple):
+    """One guarded request, from its arrival to the end of what it came for."""
+
+    scope: Scope
+    request: Request
+    client: Client
+    inbox: Inbox
+    send: Send
 
 
 def _cookie_path(path: str) -> str:
@@ -289,12 +323,14 @@ def _is_bodiless(scope: Scope) -> bool:
     return scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD")
 
 
-def _choose_gate(limits: Limits | None, gate: Gate | None, secrets: Sequence[str | bytes] | None) -> Gate:
+def _choose_gate(
+    limits: Limits | None, gate: Gate | None, secrets: Sequence[str | bytes] | None, processes: int
+) -> Gate:
     if gate is None and limits is not None:
-        return Gate(limits, secrets=secrets)
+        return Gate(limits, secrets=secrets, processes=processes)
     if gate is None:
         raise ConfigurationError("limits", None, "write limits=Limits(rate=...), or give a gate")
     check_kind("gate", gate, Gate, "make one with Gate(Limits(rate=...))")
-    if limits is not None or secrets is not None:
-        raise ConfigurationError("gate", "limits or secrets beside it", "give them to the gate itself")
+    if limits is not None or secrets is not None or processes != 1:
+        raise ConfigurationError("gate", "limits, secrets or processes beside it", "give them to the gate itself")
     return gate

@@ -45,6 +45,16 @@ class OriginRules:
             return True
         return self.allow_sharing(origin, host)
 
+    def sharing(self, origin: str | None, host: str) -> list[tuple[bytes, bytes]]:
+        """Headers that let a page of another host read an answer of ours (Fetch standard, CORS protocol)."""
+        if origin is None or not self.allow_sharing(origin, host):
+            return [(b"vary", b"origin")]
+        return [
+            (b"vary", b"origin"),
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", b"retry-after, herdgate-retry-ms, herdgate-ticket"),
+        ]
+
     def allow_sharing(self, origin: str, host: str) -> bool:
         """True if a page of `origin` may read our answers: only those named, or of the same host."""
         parsed = _parse(origin)
@@ -80,5 +90,8 @@ def _parse(text: str) -> _Origin | None:
 def _read_setting(text: object) -> _Origin:
     origin = _parse(text.rstrip("/")) if isinstance(text, str) else None
     if origin is None or "*" in origin.host:
-        raise ConfigurationError("allowed_origins", text, 'write origins such as "https://app.example", none with a *')
-    return origin
+        raise ConfigurationError("allowed_origins", text, 'write origins such as "https://app.example": no path, no *')
+    try:
+        return origin._replace(host=origin.host.encode("idna").decode()) if not origin.host.isascii() else origin
+    except UnicodeError:
+        raise ConfigurationError("allowed_origins", text, "write its host as browsers send it (xn--...)") from None

@@ -7,7 +7,8 @@ may read the answer only if their origin is allowed.
 """
 
 import json
-from urllib.parse import parse_qs
+from collections.abc import Sequence
+from urllib.parse import unquote_plus
 
 from herdgate.asgi import Scope, Send
 from herdgate.core.answers import Arrival, Denied, Reason
@@ -28,7 +29,7 @@ class Preflight:
     def __init__(
         self,
         gate: Gate,
-        guarded: PathPatterns,
+        guarded: Sequence[PathPatterns],
         identity: Identity,
         origins: OriginRules,
         statuses: dict[Reason, int],
@@ -46,13 +47,14 @@ class Preflight:
         """Answer one request."""
         request = read_request(scope, self._gate.route, self._identity.forwarding_header)
         status, headers, body = self._answer(scope, request)
-        await refuse_http(send, status, [*headers, *self._sharing(request)], body)
+        await refuse_http(send, status, [*headers, *self._origins.sharing(request.origin, request.host)], body)
 
     def _answer(self, scope: Scope, request: Request) -> tuple[int, Headers, bytes]:
         if scope["method"] != "GET":
             return _answer(405, {"error": "ask with GET"}, [(b"allow", b"GET")])
-        asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("path", [""])[0]
-        if not self._guarded.match(route_path({**scope, "path": asked})):
+        asked = _asked_path(scope.get("query_string", b""))
+        path = route_path({**scope, "path": asked})
+        if not asked.startswith("/") or not any(guarded.match(path) for guarded in self._guarded):
             return _answer(404, {"error": "ask for a guarded path, as in ?path=/ws"})
         answer = self._reserve(scope, request)
         if isinstance(answer, Denied):
@@ -71,12 +73,14 @@ class Preflight:
         self._gate.let_past(client, exempt=False).release()  # counted here, like a handshake in shadow mode
         return ""
 
-    def _sharing(self, request: Request) -> Headers:
-        """What lets a page of another host read the answer (Fetch standard, CORS protocol)."""
-        origin = request.origin
-        if origin is None or not self._origins.allow_sharing(origin, request.host):
-            return [(b"vary", b"origin")]
-        return [(b"vary", b"origin"), (b"access-control-allow-origin", origin.encode("latin-1"))]
+
+def _asked_path(query: bytes) -> str:
+    """The first `path` of the query, decoded; empty if there is none."""
+    for pair in query.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        if name == b"path":
+            return unquote_plus(value.decode("latin-1"))
+    return ""
 
 
 def _answer(status: int, content: dict[str, str | None], headers: Headers | None = None) -> tuple[int, Headers, bytes]:

@@ -8,7 +8,15 @@ from herdgate.asgi import Receive, Scope, Send
 from herdgate.denial import TRY_AGAIN_LATER, Headers
 from herdgate.logs import refusing
 
-__all__ = ["close_websocket", "let_go", "offers_http_denial", "refuse_http", "refuse_websocket", "reject_websocket"]
+__all__ = [
+    "close_websocket",
+    "let_go",
+    "offers_close_denial",
+    "offers_http_denial",
+    "refuse_http",
+    "refuse_websocket",
+    "reject_websocket",
+]
 
 LINGER_S = 1.0
 """How long a refused handshake may take to leave; uvicorn calls a shorter one an unfinished handshake, at ERROR."""
@@ -20,6 +28,15 @@ _MOST_EVENTS = 8  # read in all: a channel that answers at once, for ever, leave
 def offers_http_denial(scope: Scope) -> bool:
     """True if the server can answer a handshake with an HTTP response (ASGI extension `websocket.http.response`)."""
     return "websocket.http.response" in (scope.get("extensions") or {})
+
+
+def offers_close_denial(scope: Scope) -> bool:
+    """True if a close takes its reason along (ASGI WebSocket specification 2.3).
+
+    daphne speaks 2.0: it drops the reason, and fails on any code but 1000 and 3000 to 4999.
+    """
+    version = str((scope.get("asgi") or {}).get("spec_version", "2.0"))
+    return offers_http_denial(scope) or version not in ("2.0", "2.1", "2.2")
 
 
 async def refuse_websocket(receive: Receive, send: Send, status: int, headers: Headers, body: bytes) -> None:
@@ -40,7 +57,7 @@ async def _await_disconnects(receive: Receive) -> None:
 
 
 async def reject_websocket(send: Send) -> None:
-    """All that can be said on a server without HTTP denials: it answers 403, and nothing with it."""
+    """All that can be said on a server without either denial: it answers 403, and nothing with it."""
     await _say(send({"type": "websocket.close", "code": TRY_AGAIN_LATER}))
 
 

@@ -6,6 +6,7 @@ so that neither the app nor a server's access log, which reads the same scope, e
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from herdgate.asgi import Scope
 
@@ -85,4 +86,4 @@ def _is_ticket(pair: bytes) -> bool:
 
 
 def _values(pairs: Iterable[bytes]) -> Iterable[str]:
-    return (pair.partition(b"=")[2].decode("latin-1") for pair in pairs)
+    return (unquote(pair.partition(b"=")[2].decode("latin-1")) for pair in pairs)

@@ -14,13 +14,14 @@ import herdgate
 NAMES = {
     "AddressRules": "*, trusted_proxies=, forwarding_header=, ipv6_prefix=, ipv6_network_prefix=, exempt_networks=",
     "AdmissionMiddleware": (
-        "app, limits=, *, gate=, secrets=, websocket_paths=, http_paths=, preflight_path=, addresses=, client_key=, "
-        "exempt_keys=, allowed_origins=, denial=, statuses=, max_wait_s=, max_held=, enforce=, on_decision="
+        "app, limits=, *, gate=, secrets=, processes=, websocket_paths=, http_paths=, preflight_path=, addresses=, "
+        "client_key=, exempt_keys=, allowed_origins=, denial=, statuses=, max_wait_s=, max_held=, enforce=, "
+        "on_decision="
     ),
     "ClientLimits": "rate=, burst=, open=",
     "ConfigurationError": "field, given, way_out",
     "Decision": "outcome, client, path, reason=, retry_s=, enforced=",
-    "Gate": "limits, *, secrets=, route=, clock=, rng=",
+    "Gate": "limits, *, secrets=, route=, processes=, beside=, clock=, rng=",
     "GateSnapshot": (
         "state, rate, burst, tokens, hints, show_rate, firm_s, admit_fraction, pending, open, held, admitted, denied, "
         "gone, unenforced, exempt, client_keys"
@@ -30,6 +31,7 @@ NAMES = {
         "rate, burst=, max_pending=, max_open=, max_memory_bytes=, client=, anonymous=, address=, network=, "
         "max_clients=, admit_fraction=, hold_s=, grace_s=, hint_cap_s=, horizon_s="
     ),
+    "Refused": "reason, status=",
 }
 
 METHODS = {
@@ -40,12 +42,14 @@ METHODS = {
         "drain": "",
         "holding": "denied",
         "let_past": "client, *, exempt",
+        "refuse": "reason",
         "reserve": "arrival",
         "resume": "",
         "set_admit_fraction": "fraction",
         "set_rate": "rate",
         "snapshot": "",
     },
+    "Limits": {"divided": "processes"},
 }
 
 

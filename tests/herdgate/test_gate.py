@@ -98,6 +98,8 @@ def test_rate_none_lifts_the_limit_and_a_rate_brings_it_back(clock: Clock) -> No
     snapshot = gate.snapshot()
     assert (snapshot.rate, snapshot.burst, snapshot.tokens) == (None, None, None)
     gate.set_rate(1)
+    refuse(gate)
+    clock.now += 1.0
     admit(gate)
     refuse(gate)
 

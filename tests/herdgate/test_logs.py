@@ -1,7 +1,8 @@
 """No log holds a ticket, and none has a line for each refused client."""
 
+import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -85,24 +86,47 @@ def test_guarding_twice_adds_nothing() -> None:
     assert [len(logging.getLogger(name).filters) for name in SERVER_LOGGERS] == [1] * len(SERVER_LOGGERS)
 
 
-def test_thousand_denials_are_a_line_every_ten_seconds_and_all_counted(caplog: pytest.LogCaptureFixture) -> None:
-    now = 100.0
-    log = DenialLog(lambda: now)
+class Later:
+    """An event loop that only remembers what is to be called later."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> object:
+        self.calls.append((seconds, call))
+        return object()
+
+    def pass_time(self) -> None:
+        calls, self.calls = self.calls, []
+        for _, call in calls:
+            call()
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+    loop = Later()
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    return loop
+
+
+def test_denials_are_a_line_at_once_and_the_rest_is_summed_up_every_ten_seconds(
+    caplog: pytest.LogCaptureFixture, later: Later
+) -> None:
+    log = DenialLog()
     for number in range(1_001):
-        now = 100 + number * 2 * SUMMARY_S / 1_000
         log.count("full" if number % 10 else "rate")
-    assert caplog.messages == [
-        "denied arrivals: rate 1",
-        "denied arrivals: full 450, rate 50",
-        "denied arrivals: full 450, rate 50",
-    ]
-    assert {(record.name, record.levelname) for record in caplog.records} == {("herdgate", "INFO")}
+    assert [seconds for seconds, _ in later.calls] == [SUMMARY_S] == [10]
+    later.pass_time()
+
+    assert caplog.messages == ["denied arrivals: rate 1", "denied arrivals: full 900, rate 100"]
+    assert {(record.name, record.levelname) for record in caplog.records} == {("herdgate", "WARNING")}
 
 
-def test_denial_log_says_nothing_of_a_time_without_denials(caplog: pytest.LogCaptureFixture) -> None:
-    now = 0.0
-    log = DenialLog(lambda: now)
+def test_a_time_without_denials_is_passed_over_in_silence(caplog: pytest.LogCaptureFixture, later: Later) -> None:
+    log = DenialLog()
     log.count("rate")
-    now = 1_000.0
+    later.pass_time()
+    assert later.calls == []
     log.count("shed")
+
     assert caplog.messages == ["denied arrivals: rate 1", "denied arrivals: shed 1"]

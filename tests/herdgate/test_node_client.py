@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from herdgate.core.answers import Reason
+from herdgate.core.answers import GateReason
 from tests.board import Board, RemoteSite
 from tests.needs import node
 from tests.refusals import REASONS, check_denial, refusing_site
@@ -45,7 +45,7 @@ def answer_of(result: dict[str, Any]) -> Answer:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_every_refusal_is_an_unexpected_response_read_whole(board: Board, reason: Reason) -> None:
+async def test_every_refusal_is_an_unexpected_response_read_whole(board: Board, reason: GateReason) -> None:
     site, headers = await refusing_site(board, reason)
     (result,) = await ws(job(site, headers))
     check_denial(answer_of(result), reason)

@@ -6,7 +6,7 @@ from typing import Any
 import psutil
 import pytest
 
-from herdgate.core.answers import Reason
+from herdgate.core.answers import GateReason
 from tests.board import Board, RemoteSite
 from tests.refusals import EVIL, PAGE, REASONS, TICKET, check_denial, refusing_site
 from tests.servers import Server
@@ -23,7 +23,7 @@ async def crowded(board: Board, **middleware: Any) -> RemoteSite:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_every_refusal_reaches_a_client_whole(board: Board, reason: Reason) -> None:
+async def test_every_refusal_reaches_a_client_whole(board: Board, reason: GateReason) -> None:
     site, headers = await refusing_site(board, reason)
     check_denial(await knock(site.port, site.path + "/ws", headers=headers), reason)
     report = await site.is_idle()
@@ -32,7 +32,7 @@ async def test_every_refusal_reaches_a_client_whole(board: Board, reason: Reason
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_every_refusal_reaches_plain_http_whole(board: Board, reason: Reason) -> None:
+async def test_every_refusal_reaches_plain_http_whole(board: Board, reason: GateReason) -> None:
     site, headers = await refusing_site(board, reason, http_paths=["*"])
     answer = await ask(site.port, site.path + "/page", headers=headers)
     check_denial(answer, reason)
@@ -40,7 +40,7 @@ async def test_every_refusal_reaches_plain_http_whole(board: Board, reason: Reas
 
 
 @pytest.mark.parametrize("reason", [reason for reason in REASONS if reason != "origin"])
-async def test_every_refusal_reaches_a_page_as_a_close(board: Board, reason: Reason) -> None:
+async def test_every_refusal_reaches_a_page_as_a_close(board: Board, reason: GateReason) -> None:
     site, _ = await refusing_site(board, reason)
     closed = await read_close(site.port, site.path + "/ws", headers=BROWSER)
     assert closed.code == 1013
@@ -178,11 +178,11 @@ async def test_admitted_socket_works_and_ends_as_without_the_middleware(board: B
 
 async def test_unguarded_paths_pass_while_everything_is_refused(board: Board) -> None:
     site = await board.site(limits={"rate": 0}, websocket_paths=["/ws", "/chat/*"], http_paths=["/events"])
-    for path, status in {"/ws": 429, "/chat/a": 429, "/open/ws": 101, "/ws/": 101}.items():
+    for path, status in {"/ws": 429, "/chat/a": 429, "/open/ws": 101, "/ws/": 429}.items():
         assert (await knock(site.port, site.path + path)).status == status, path
-    for path, status in {"/events": 429, "/": 200, "/healthz": 200, "/events/": 200}.items():
+    for path, status in {"/events": 429, "/": 200, "/healthz": 200, "/events/": 429}.items():
         assert (await ask(site.port, site.path + path)).status == status, path
-    assert (await site.report())["denied"] == {"rate": 3}
+    assert (await site.report())["denied"] == {"rate": 5}
 
 
 async def test_server_sent_events_stream_under_a_permit(board: Board) -> None:

@@ -15,7 +15,18 @@ from herdgate.paths import PathPatterns, route_path
         (["*"], "/any/thing", True),
         (["*"], "", True),
         (["/ws"], "/ws", True),
-        (["/ws"], "/ws/", False),
+        (["/ws"], "/ws/", True),
+        (["/ws"], "//ws", True),
+        (["/ws"], "/ws//", True),
+        (["/ws"], "/ws\n", True),
+        (["/ws"], "/./chat/../ws", True),
+        (["/ws"], "http://x/ws", True),
+        (["/ws"], "*", True),
+        (["/ws"], "ws", True),
+        (["/ws/*"], "//ws//room", True),
+        (["/*"], "http://x/ws", True),
+        ([], "http://x/ws", False),
+        ([], "*", False),
         (["/ws"], "/wss", False),
         (["/ws"], "/WS", False),
         (["/ws/*"], "/ws/", True),
@@ -37,7 +48,9 @@ def test_pattern_is_an_exact_path_or_a_prefix(patterns: list[str], path: str, co
     assert PathPatterns("field", patterns).match(path) is covered
 
 
-@pytest.mark.parametrize("pattern", ["ws", "", "ws/*", "**", "/a/*/b", "/*/", "*/a", " /ws"])
+@pytest.mark.parametrize(
+    "pattern", ["ws", "", "ws/*", "**", "/a/*/b", "/*/", "*/a", " /ws", "/chat/{id}", "/chat/<id>"]
+)
 def test_other_patterns_are_errors(pattern: str) -> None:
     with pytest.raises(ConfigurationError, match=r'field: got .*; write "/path", "/prefix/\*" or "\*"'):
         PathPatterns("field", ["/right", pattern])
@@ -85,7 +98,7 @@ def test_cookie_path_holds_all_that_is_covered(patterns: list[str], path: str) -
         ("/app", "/ws", "/ws"),  # servers that leave the mount point out of the path
         ("/app", "/application/ws", "/application/ws"),
         ("/app", "/appws", "/appws"),
-        ("", "", "/"),
+        ("", "", ""),
     ],
 )
 def test_path_is_read_below_the_mount_point(root: str, path: str, route: str) -> None:

@@ -13,6 +13,7 @@ from herdgate.refusal import (
     LINGER_S,
     close_websocket,
     let_go,
+    offers_close_denial,
     offers_http_denial,
     refuse_http,
     refuse_websocket,
@@ -139,3 +140,18 @@ async def test_letting_go_of_a_client_that_has_left_fails_quietly() -> None:
 def test_extension_is_looked_for_in_the_scope(extensions: dict[str, object] | None, offers: bool) -> None:
     assert offers_http_denial({"type": "websocket", "extensions": extensions}) is offers
     assert not offers_http_denial({"type": "websocket"})
+
+
+@pytest.mark.parametrize(
+    ("scope", "offers"),
+    [
+        ({"asgi": {"version": "3.0", "spec_version": "2.4"}}, True),
+        ({"asgi": {"version": "3.0", "spec_version": "2.3"}}, True),
+        ({"asgi": {"version": "3.0", "spec_version": "2.2"}}, False),
+        ({"asgi": {"version": "3.0"}}, False),
+        ({}, False),
+        ({"asgi": {"version": "3.0"}, "extensions": {"websocket.http.response": {}}}, True),
+    ],
+)
+def test_close_denials_need_a_server_that_takes_a_reason(scope: dict[str, object], offers: bool) -> None:
+    assert offers_close_denial({"type": "websocket", **scope}) is offers

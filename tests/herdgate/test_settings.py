@@ -85,6 +85,7 @@ ADDRESSES: list[tuple[str, list[object]]] = [
 ]
 
 GATE: list[tuple[str, list[object]]] = [
+    ("processes", [0, -1, 1.5, 2.0, NAN, INFINITE, None, "2", True, 10**400, [2]]),
     ("secrets", [[], "short", ["short"], [b"short"], 5, [5], [None], {"a" * 32: 1}.items()]),
     ("route", ["", "a b", "a;b", "a/b", "ä", "a" * 65, "a\n", None, 5, b"chat"]),
 ]
@@ -120,7 +121,7 @@ def check_error(error: ConfigurationError, field: str) -> None:
         *each(ClientLimits, CLIENT_LIMITS),
         *each(AddressRules, ADDRESSES),
         *each(partial(Gate, RATE), GATE),
-        *each(middleware, GATE[:1]),
+        *each(middleware, GATE[:2]),
     ],
 )
 def test_wrong_setting_is_one_clear_line(make: Callable[..., object], name: str, value: object) -> None:
@@ -146,6 +147,9 @@ def test_wrong_status_names_its_reason(field: str, statuses: object) -> None:
         ("limits", lambda: Gate(Gate(RATE))),  # type: ignore[arg-type]
         ("gate", lambda: AdmissionMiddleware(app, RATE, gate=Gate(RATE))),
         ("gate", lambda: AdmissionMiddleware(app, gate=Gate(RATE), secrets=["x" * 32])),
+        ("gate", lambda: AdmissionMiddleware(app, gate=Gate(RATE), processes=2)),
+        ("secrets", lambda: AdmissionMiddleware(app, RATE, processes=2)),
+        ("secrets", lambda: Gate(RATE, processes=2)),
         ("gate", lambda: AdmissionMiddleware(app, gate=RATE)),  # type: ignore[arg-type]
         ("gate", lambda: AdmissionMiddleware(app, gate=5)),  # type: ignore[arg-type]
         ("app", lambda: AdmissionMiddleware(None, RATE)),  # type: ignore[arg-type]

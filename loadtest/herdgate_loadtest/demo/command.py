@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from herdgate import Limits
+from herdgate.core.limits import LEAST_RATE, MOST_RATE
 from herdgate_loadtest.demo.rounds import Plan, play_round
 from herdgate_loadtest.demo.server import run_server
 from herdgate_loadtest.demo.view import View
-from herdgate_loadtest.errors import ConfigurationError
+from herdgate_loadtest.errors import ConfigurationError, CrowdError
 
 __all__ = ["demo"]
 
@@ -33,15 +35,20 @@ def demo(
     plan = _plan(herd, rate)
     view = View(plan, Console(quiet=as_json))
     try:
+        if not once:
+            view.say_how_to_end()
         with run_server(rate) as server, asyncio.Runner() as runner:
             while True:
-                record = runner.run(play_round(plan, server, view.watch))
+                played = runner.run(play_round(plan, server, view.watch))
                 if as_json:
-                    typer.echo(record.to_json())
+                    typer.echo(played.record.to_json())
                 else:
-                    view.conclude(record)
+                    view.conclude(played)
                 if once:
-                    sys.exit(0 if record.valid and math.isfinite(record.t100_s) else 1)
+                    sys.exit(0 if played.record.valid and math.isfinite(played.record.t100_s) else 1)
+    except CrowdError as error:
+        typer.echo(f"herdgate: {error}", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -49,6 +56,11 @@ def demo(
 def _plan(herd: int, rate: float) -> Plan:
     if herd < 1:
         raise ConfigurationError("--herd", herd, "write a number of clients, 1 or more")
-    if not 0 < rate < math.inf:
-        raise ConfigurationError("--rate", rate, "write admissions per second, more than 0")
+    try:
+        limits = Limits(rate=rate)
+    except ConfigurationError:
+        limits = None
+    if limits is None or not limits.rate:
+        way_out = f"write admissions per second, from {LEAST_RATE:g} to {MOST_RATE:,}"
+        raise ConfigurationError("--rate", rate, way_out)
     return Plan(herd, rate)

@@ -1,20 +1,23 @@
 """One round of the demo: bring a crowd up, cut it off in one instant, let it come back, compare both sides' counts."""
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from herdgate_loadtest.demo.server import DemoServer
 from herdgate_loadtest.engine import Crowd, CrowdConfig, Record, ServerCounts, loopback_sources
 
-__all__ = ["Plan", "play_round"]
+__all__ = ["Plan", "Round", "busiest_beyond_burst", "play_round"]
 
 _LATEST_S = 60.0  # beyond the ideal time, for a round to end
 _SETTLE_S = 5.0
 _LOOK_S = 0.05
 _CLIENTS_PER_SOURCE = 5_000
+_MOST_SOURCES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +44,56 @@ class Plan:
 
     def crowd(self, server: DemoServer) -> Crowd:
         """Clients that do as they are told."""
-        sources = loopback_sources(1 + self.herd // _CLIENTS_PER_SOURCE)
+        sources = loopback_sources(min(_MOST_SOURCES, 1 + self.herd // _CLIENTS_PER_SOURCE))
         return Crowd(CrowdConfig(urls=(server.url,), clients={"obey": self.herd}, sources=sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What came of one round.
+
+    Attributes:
+        record: the crowd's result record.
+        beyond_burst: see `busiest_beyond_burst`.
+    """
+
+    record: Record
+    beyond_burst: float
 
 
 Watch = Callable[[str, Crowd], Awaitable[None]]
 """Called with the name of each phase as it begins; runs beside it until cancelled."""
 
 
-async def play_round(plan: Plan, server: DemoServer, watch: Watch) -> Record:
+async def play_round(plan: Plan, server: DemoServer, watch: Watch) -> Round:
     """Play one round on a fresh crowd.
 
     Raises:
         LoadtestError: the crowd did not come up, or the server is gone.
     """
+    playing = asyncio.ensure_future(_play(plan, server, watch))
+    watching = asyncio.ensure_future(server.watch())
+    try:
+        await asyncio.wait((playing, watching), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():  # whatever else failed, failed because of it
+            watching.result()
+        return playing.result()
+    finally:
+        playing.cancel()
+        watching.cancel()
+        await asyncio.gather(playing, watching, return_exceptions=True)
+
+
+def busiest_beyond_burst(admitted_at: Sequence[float], began: float, burst: float) -> float:
+    """Admissions in the busiest second since `began`, the burst taken off: a gate that keeps its rate is within it.
+
+    Off any second, not only the first: tokens that clients left unused for being late are there for the next ones.
+    """
+    seconds = Counter(math.floor(moment - began) for moment in admitted_at)
+    return max(0.0, max(seconds.values(), default=0) - burst)
+
+
+async def _play(plan: Plan, server: DemoServer, watch: Watch) -> Round:
     async with plan.crowd(server) as crowd:
         latest_s = plan.ideal_s + _LATEST_S
         await _beside(watch("connecting", crowd), crowd.bring_up(rate=plan.rate, deadline_s=latest_s))
@@ -70,7 +109,8 @@ async def play_round(plan: Plan, server: DemoServer, watch: Watch) -> Record:
             permits=await _permits_left(server),
             admitted_at=after["admitted_at"],
         )
-        return crowd.record(rate=plan.rate, burst=plan.burst, server=counts)
+        record = crowd.record(rate=plan.rate, burst=plan.burst, server=counts)
+        return Round(record, busiest_beyond_burst(after["admitted_at"], began, plan.burst))
 
 
 async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
@@ -79,6 +119,7 @@ async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
         await phase
     finally:
         watcher.cancel()
+        await asyncio.gather(watcher, return_exceptions=True)  # its last frame, before anything else is said
 
 
 async def _permits_left(server: DemoServer) -> int:

@@ -1,13 +1,15 @@
 """The live picture of a recovery: who is back, who waits, and a bar against the ideal."""
 
 import asyncio
+import math
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from herdgate_loadtest.demo.rounds import Plan
+from herdgate_loadtest.counted import counted
+from herdgate_loadtest.demo.rounds import Plan, Round
 from herdgate_loadtest.engine import Crowd, Record, Snapshot
 
 __all__ = ["View"]
@@ -26,22 +28,29 @@ class View:
     async def watch(self, phase: str, crowd: Crowd) -> None:
         """Draw one phase, until cancelled."""
         with Live(console=self._console, refresh_per_second=1 / _FRAME_S, transient=phase != "cut off") as live:
-            while True:
-                await asyncio.sleep(_FRAME_S)
+            try:
+                while True:
+                    await asyncio.sleep(_FRAME_S)
+                    live.update(self._frame(phase, crowd.snapshot()))
+            finally:
                 live.update(self._frame(phase, crowd.snapshot()))
+                live.stop()
+                if not self._console.is_terminal and not live.transient:  # on a terminal, Live ends the line itself
+                    self._console.line()
 
-    def conclude(self, record: Record) -> None:
+    def say_how_to_end(self) -> None:
+        """For a demo that goes on and on."""
+        self._console.print("Ctrl-C ends it")
+
+    def conclude(self, played: Round) -> None:
         """Say what came of a round."""
+        record = played.record
         lost = sum(kind.clients - kind.back for kind in record.behaviours.values())
         if lost:
-            self._console.print(f"{lost:,} of {record.clients:,} did not come back", style="red")
+            self._console.print(_lost(lost, record.clients), style="red")
         else:
-            self._console.print(
-                f"all {record.clients:,} back in {record.t100_s:.1f} s (ideal {record.ideal_s:.1f} s), "
-                f"{record.attempts_per_client:.2f} tries each; {record.denied:,} were told when to come, "
-                f"{record.failed:,} tries failed; busiest second {record.peak_admitted_per_s:g} admissions "
-                f"at rate {record.rate:g}, burst {record.burst:g} taken off the first"
-            )
+            for line in (_back(record), _tries(record), _busiest(played)):
+                self._console.print(line)
         for reason in record.reasons:
             self._console.print(f"not a valid run: {reason}", style="yellow")
 
@@ -51,10 +60,35 @@ class View:
             ideal = min(1.0, now.elapsed_s * self._plan.rate / now.clients)
         frame = Table.grid(padding=(0, 2))
         frame.add_row(phase, _bar(now.open / now.clients, "green"), f"{now.open:,} of {now.clients:,} in")
-        frame.add_row("ideal", _bar(ideal, "blue"), f"{now.elapsed_s:.1f} s")
+        frame.add_row("ideal", _bar(ideal, "blue"), f"{math.floor(ideal * now.clients):,} of {now.clients:,} in")
+        frame.add_row("elapsed", f"{now.elapsed_s:.1f} s")
         waiting = now.clients - now.open
-        frame.add_row("", f"{waiting:,} waiting   {now.tries:,} tries   {now.denied:,} denied   {now.failed:,} failed")
+        frame.add_row("clients", f"{waiting:,} waiting")
+        frame.add_row("tries", f"{now.tries:,}, of them {now.denied:,} denied, {now.failed:,} failed")
         return frame
+
+
+def _lost(lost: int, clients: int) -> str:
+    return "the one client did not come back" if clients == 1 else f"{lost:,} of {clients:,} clients did not come back"
+
+
+def _back(record: Record) -> str:
+    who = "the one client is" if record.clients == 1 else f"all {record.clients:,} clients are"
+    tries, each = record.attempts_per_client, "" if record.clients == 1 else " each"
+    count = f"{tries:g}" if tries.is_integer() else f"{tries:.2f}"
+    noun = "try" if tries == 1 else "tries"
+    return f"{who} back in {record.t100_s:.1f} s (ideal {record.ideal_s:.1f} s), {count} {noun}{each}"
+
+
+def _tries(record: Record) -> str:
+    was = "was" if record.denied == 1 else "were"
+    return f"{counted(record.denied, 'try', 'tries')} {was} told when to come, {record.failed:,} failed"
+
+
+def _busiest(played: Round) -> str:
+    record, beyond = played.record, played.beyond_burst
+    judged = "within" if beyond <= record.rate else "above"
+    return f"busiest second, beyond the burst of {record.burst:g}: {beyond:g}, {judged} the rate of {record.rate:g}"
 
 
 def _bar(share: float, colour: str) -> Text:

@@ -3,7 +3,7 @@
 Parts, from the wire up: `wire`, `frames` and `answer` read and write bytes; `dialer`, `poller` and `agenda` open
 sockets, watch them and keep time; `client` is one socket's life; `behaviour` says how clients come back, `scheduler`
 has them do it and counts; `crowd` is the whole run, `record` its result, `preflight` and `health` the watch over the
-generator itself; `command` is `python -m herdgate_loadtest.engine`.
+generator itself; `command` is `python -m herdgate_loadtest.engine`, `options` reads its command line.
 
 Rules: standard library only; runs on asyncio and uvloop alike.
 """

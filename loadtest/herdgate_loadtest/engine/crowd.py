@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine.behaviour import parse_behaviour
 from herdgate_loadtest.engine.client import Client, Shared
 from herdgate_loadtest.engine.dialer import Dialer
@@ -44,6 +45,8 @@ Cut = Literal["close", "reset", "observe"]
 """How a crowd is cut off: every client closes (1001), every client resets, or the server does it and we watch."""
 
 _LOOK_S = 0.02
+_REFUSED_S = 2.0  # a server that starts at the same time as the crowd has so long
+_NOBODY_THERE = frozenset(("refused", "EHOSTUNREACH", "ENETUNREACH"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +133,17 @@ class Crowd:
 
         Raises:
             PreflightError: this machine cannot carry them; nothing was opened.
-            CrowdError: not all were in by the deadline.
+            CrowdError: not all were in by the deadline, or every connection was refused for the first two seconds.
         """
         scheduler = self._open()
         interval_s = 1 / rate if rate else 0.0
         now = time.monotonic()
         scheduler.begin(now, self._clients)
         scheduler.send_off((now + client.number * interval_s, client) for client in self._clients)
+        await self._check_listening(scheduler, deadline_s)
         if not await self.recover(deadline_s=deadline_s):
             answers = ", ".join(f"{label}: {times:,}" for label, times in scheduler.tally.answers.most_common(5))
-            came = f"{scheduler.open:,} of {self.config.total:,} clients came up in {deadline_s:g} s"
+            came = f"{scheduler.open:,} of {counted(self.config.total, 'client')} came up in {deadline_s:g} s"
             raise CrowdError(f"only {came} ({answers or 'no answers'})")
 
     async def hold(self, seconds: float) -> None:
@@ -239,6 +243,21 @@ class Crowd:
             leaked_permits=server.permits,
             reasons=[*self.health.reasons(), *disagreements(server, tries=tally.tries, **counts)],
         )
+
+    async def _check_listening(self, scheduler: Scheduler, deadline_s: float) -> None:
+        """Wait until there is any answer but a refused connection; without one, nobody will come up."""
+        tally = scheduler.tally
+        end = tally.began + min(deadline_s, _REFUSED_S)
+        while not scheduler.open and tally.answers.keys() <= _NOBODY_THERE:
+            if time.monotonic() >= end:
+                break
+            await asyncio.sleep(_LOOK_S)
+        else:
+            return
+        if deadline_s > _REFUSED_S and tally.answers:
+            where = ", ".join(dict.fromkeys(target.host for target, _ in self._routes))
+            met = ", ".join(f"{label}: {times:,}" for label, times in tally.answers.most_common())
+            raise CrowdError(f"nobody listens at {where} ({met}): start the server, or correct the URL")
 
     def _open(self) -> Scheduler:
         if self._scheduler is not None:

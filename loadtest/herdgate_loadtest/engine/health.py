@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine.record import percentile
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class Health:
     def reasons(self) -> list[str]:
         """Why the run is not valid; empty if it is."""
         lag_s = self.lag_p99_s
-        found = [f"the generator ran out: {fault} on {times:,} tries" for fault, times in sorted(self.faults.items())]
+        found = [
+            f"the generator ran out: {fault} on {counted(times, 'try', 'tries')}"
+            for fault, times in sorted(self.faults.items())
+        ]
         if lag_s >= MOST_LAG_S:
             found.append(
                 f"the generator's scheduler lag p99 was {lag_s * 1e3:.0f} ms; {MOST_LAG_S * 1e3:.0f} is too much"

@@ -9,6 +9,7 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+from herdgate_loadtest.counted import counted
 from herdgate_loadtest.errors import PreflightError
 
 __all__ = ["Limits", "check_limits", "preflight", "read_limits"]
@@ -80,23 +81,24 @@ def check_limits(
 ) -> list[str]:
     """The pure part of `preflight`."""
     ports = limits.ports * listeners
-    problems = []
+    crowd, problems = counted(clients, "client"), []
     if clients > ports * sources:
         problems.append(
             f"they need {clients:,} ports, {_addresses(sources)} {ports * sources:,} ({ports:,} each):"
-            f" use {-(-clients // ports)} source addresses"
+            f" use {counted(-(-clients // ports), 'source address', 'source addresses')}"
         )
     room = limits.most_descriptors - _SPARE_DESCRIPTORS
     if clients > room:
         problems.append(
             f"they need {clients + _SPARE_DESCRIPTORS:,} descriptors, the hard limit is {limits.most_descriptors:,}:"
-            f" raise it (ulimit -Hn) or use {-(-clients // max(room, 1))} processes"
+            f" raise it (ulimit -Hn) or use {counted(-(-clients // max(room, 1)), 'process', 'processes')}"
         )
     if problems:
-        raise PreflightError(f"{clients:,} clients will not do: {'; '.join(problems)}")
+        raise PreflightError(f"{crowd} will not do: {'; '.join(problems)}")
     lost = limits.ports_lost(loopback=loopback)
     if clients + lost > ports * sources:
-        return [f"{lost:,} connections are in TIME_WAIT: ports may run out; wait a minute or add sources"]
+        are = "connection is" if lost == 1 else "connections are"
+        return [f"{lost:,} {are} in TIME_WAIT: ports may run out; wait a minute or add sources"]
     return []
 
 

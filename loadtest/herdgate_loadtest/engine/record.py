@@ -29,6 +29,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
+from herdgate_loadtest.counted import counted
+
 __all__ = ["BehaviourRecord", "Outcome", "Record", "ServerCounts", "compute_record", "disagreements", "percentile"]
 
 OBEDIENT = "obey"
@@ -164,9 +166,10 @@ def disagreements(server: ServerCounts, *, tries: int, admitted: int, denied: in
     A try without an orderly answer may have been anything to the server, so that many may differ.
     """
     unknown = tries - admitted - denied
-    pairs = (("admissions", server.admitted, admitted), ("denials", server.denied, denied))
+    unanswered = f"{counted(unknown, 'try', 'tries')} had no orderly answer"
+    pairs = (("admission", server.admitted, admitted), ("denial", server.denied, denied))
     return [
-        f"the server counted {theirs:,} {what}, the clients {ours:,} ({unknown:,} tries had no orderly answer)"
+        f"the server counted {counted(theirs, what)}, the clients {ours:,} ({unanswered})"
         for what, theirs, ours in pairs
         if theirs is not None and abs(theirs - ours) > unknown
     ]

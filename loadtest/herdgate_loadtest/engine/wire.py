@@ -53,7 +53,7 @@ class Handshake:
     `{n}` in the path or in a header stands for the client's number, so each client can be someone of its own.
 
     Raises:
-        ConfigurationError: a value would break the request.
+        ConfigurationError: a value would break the request; names the setting of `CrowdConfig`.
     """
 
     __slots__ = ("_head", "_numbered")
@@ -68,17 +68,17 @@ class Handshake:
         headers: "Iterable[tuple[str, str]]" = (),
     ) -> None:
         lines = [
-            f"GET {path} HTTP/1.1",
-            f"Host: {host}",
+            _checked("urls", f"GET {path} HTTP/1.1"),
+            _checked("urls", f"Host: {host}"),
             "Connection: Upgrade",
             "Upgrade: websocket",
             "Sec-WebSocket-Version: 13",
         ]
-        optional = (("Origin", origin), ("Sec-WebSocket-Protocol", subprotocol), *headers)
-        lines += [f"{name}: {value}" for name, value in optional if value is not None]
-        for line in lines:
-            if not (line.isascii() and line.isprintable()):
-                raise ConfigurationError("request", line, "write printable ASCII, and percent-encode the path")
+        if origin is not None:
+            lines.append(_checked("origin", f"Origin: {origin}"))
+        if subprotocol is not None:
+            lines.append(_checked("subprotocol", f"Sec-WebSocket-Protocol: {subprotocol}"))
+        lines += [_checked("headers", f"{name}: {value}") for name, value in headers]
         self._head = "".join(f"{line}\r\n" for line in lines).encode()
         self._numbered = b"{n}" in self._head
 
@@ -88,6 +88,12 @@ class Handshake:
         if ticket is None:
             return b"%bSec-WebSocket-Key: %b\r\n\r\n" % (head, key)
         return b"%bSec-WebSocket-Key: %b\r\nHerdgate-Ticket: %b\r\n\r\n" % (head, key, ticket.encode())
+
+
+def _checked(field: str, line: str) -> str:
+    if not (line.isascii() and line.isprintable()):
+        raise ConfigurationError(field, line, "write printable ASCII, and percent-encode a path")
+    return line
 
 
 def accept_for(key: bytes) -> str:

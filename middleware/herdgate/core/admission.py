@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Protocol
 
-from herdgate.core.answers import Admitted, Arrival, Denied, Queued, Quota, Reason, State
+from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Quota, Reason, State
 from herdgate.core.calendar import Grant
 from herdgate.core.clients import Client
 from herdgate.core.gcra import KeyedGcra
@@ -93,20 +93,29 @@ class AdmissionControl:
 
     def screen(self, arrival: Arrival, now: float) -> Denied | Queued:
         """Decide what needs no calendar."""
-        client, text, origin_allowed = arrival
+        client, text, origin_allowed, counted = arrival
         shown = self._signer.read(text) if text else None
         if self.state == "draining":
-            return Queued(client, shown, False, "draining")
+            return self._screen_draining(client, shown, now)
         if not origin_allowed:
             return self._deny("origin")
         if self.admit_fraction < 1 and keep_share(client.key) >= self.admit_fraction:
             return self._deny("shed", self._between(*_SHED_RETRY_S))
         charged = not (shown and self._calendar.is_due(shown, now))  # a due ticket was paid when it was issued
-        if charged and (refusal := self._charge(client, now)):
+        if charged and not counted and (refusal := self._charge(client, now)):
             return refusal
         if not self.permits.sockets.has_room(client):
             return self._deny("client_open", self._between(*_OPEN_RETRY_S))
         return Queued(client, shown, charged, None if self.permits.has_room() else "full")
+
+    def _screen_draining(self, client: Client, shown: Ticket | None, now: float) -> Denied | Queued:
+        """A hint, paid for like any other; without one for whoever comes too often, or it could hoard them."""
+        charged = not (shown and self._calendar.is_due(shown, now))
+        if charged and self._wait(client, now):
+            return self._deny("draining", self._between(*_SHED_RETRY_S))
+        if charged:
+            self._charge(client, now)
+        return Queued(client, shown, charged, "draining")
 
     def settle(self, queued: Queued, grant: Grant, now: float) -> Admitted | Denied:
         """Apply the calendar's answer: take a permit, or say when to come back."""
@@ -125,6 +134,10 @@ class AdmissionControl:
             return refusal
         return self._signer.sign(grant.ticket) if grant.ticket else ""
 
+    def refuse(self, reason: LateReason, grant: Grant | None) -> Denied:
+        """Deny an arrival that was admitted, for a reason found behind the gate; without a grant, for good."""
+        return self._deny(reason, grant.told_s, grant.ticket) if grant else self._deny(reason)
+
     def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
         client, _, charged, reason = queued
         if grant.spent and not charged and (refusal := self._charge(client, now)):
@@ -139,17 +152,21 @@ class AdmissionControl:
 
     def _charge(self, client: Client, now: float) -> Denied | None:
         """Count one arrival against every rate that holds for this client, or against none and refuse."""
-        if not self._has_rates:
-            return None
-        rates = list(self._rates_of(client))
-        for rate, key in rates:
-            wait = rate.wait(key, now)
-            if wait:
-                quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
-                return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
-        for rate, key in rates:
+        over = self._wait(client, now)
+        if over:
+            wait, rate = over
+            quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
+            return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
+        for rate, key in self._rates_of(client):
             rate.charge(key, now)
         return None
+
+    def _wait(self, client: Client, now: float) -> tuple[float, KeyedGcra] | None:
+        """How long this client has to wait, and for which of its rates; None: it need not."""
+        if not self._has_rates:
+            return None
+        waits = ((rate.wait(key, now), rate) for rate, key in self._rates_of(client))
+        return next((over for over in waits if over[0]), None)
 
     def _rates_of(self, client: Client) -> Iterator[tuple[KeyedGcra, str]]:
         own = self._identified if client.identified else self._anonymous

@@ -9,7 +9,11 @@ from herdgate.core.tickets import Ticket
 
 __all__ = ["STATUS", "Admitted", "Arrival", "Denied", "Queued", "Quota", "Reason", "State"]
 
-Reason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "rate"]
+LateReason = Literal["auth", "auth_busy", "no_owner", "upstream"]
+"""Reasons found only behind the gate, after an admission."""
+GateReason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "rate"]
+"""Reasons of the gate itself."""
+Reason = GateReason | LateReason
 State = Literal["open", "draining"]
 
 STATUS: Final[dict[Reason, int]] = {
@@ -20,6 +24,10 @@ STATUS: Final[dict[Reason, int]] = {
     "client_open": 429,
     "full": 503,
     "rate": 429,
+    "auth": 401,
+    "auth_busy": 503,
+    "no_owner": 503,
+    "upstream": 502,
 }
 """HTTP status of each reason, where nothing else is configured."""
 
@@ -31,11 +39,13 @@ class Arrival(NamedTuple):
         client: who it is.
         ticket: the text it shows, unchecked.
         origin_allowed: False refuses it whatever else holds.
+        counted: it was counted against its client's rate before, as when it was held open for its firm slot.
     """
 
     client: Client
     ticket: str | None = None
     origin_allowed: bool = True
+    counted: bool = False
 
 
 class Quota(NamedTuple):

@@ -76,11 +76,12 @@ class Unlimited:
         """Nothing to estimate from: `least_s` it is."""
         return Grant(False, None, least_s)
 
+    def defer(self, now: float) -> Grant:
+        """Nothing to estimate from."""
+        return Grant(False)
+
     def give_back(self) -> None:
         """Nothing was taken."""
-
-    def renew_issuer(self) -> None:
-        """Nothing was promised."""
 
     def is_due(self, ticket: Ticket, now: float) -> bool:
         """False: a ticket buys nothing here."""
@@ -116,7 +117,7 @@ class Calendar:
         self._kept: dict[Kind, dict[int, int]] = {"hint": {}, "firm": {}}
         self._serials: dict[int, int] = {}  # minute of slot time -> next serial
         self._spent = SpentTickets()
-        self._next_settle = 1 / _BUCKETS_PER_S  # the V at which the next bucket begins
+        self._next_settle = 0.0  # in V
         self._settled = 0  # promises of earlier buckets have been settled, whatever the hold comes to later
         self._worthless_ms = 0  # what became of tickets of before has been forgotten, whatever the grace comes to later
         self._reserved: dict[int, int] = {}  # bucket -> most firm slots in it made of tokens and not yet fetched
@@ -142,7 +143,7 @@ class Calendar:
             tokens = self.tokens + (v - (before if before > firm else firm)) * self.first_rate
             self.tokens = tokens if tokens < self._room else self._room
         if v >= self._next_settle:
-            self._next_settle = (int(v * _BUCKETS_PER_S) + 1) / _BUCKETS_PER_S
+            self._plan_settle()
             self._settle()
 
     def arrive(self, now: float, shown: Ticket | None = None) -> Grant:
@@ -183,15 +184,24 @@ class Calendar:
     def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0) -> Grant:
         """A promise for an arrival that may not come in for another reason, at least `least_s` seconds away.
 
-        A ticket before its time is told again; a hint that was kept is exchanged; a firm slot stays what it is.
+        A ticket before its time is told again; one that is due is used up, in exchange for the new one.
         """
         self.advance(now)
-        if shown is not None:
-            if self._is_early(shown):
-                return Grant(False, shown, max(least_s, self._told(self._at(shown) - self.v)))
-            if shown.kind == "hint" and self._is_own(shown) and self._spend(shown):
-                self._keep(shown)
-        return self._hint(least_s, False)
+        if shown is None:
+            return self._hint(least_s, False)
+        ahead = self._at(shown) - self.v
+        if self._is_early(shown) or (self._is_due(shown) and not self.rate):
+            return Grant(False, shown, max(least_s, self._told(max(0.0, ahead))))
+        spent = not (self._is_due(shown) and self._spend(shown))
+        if shown.kind == "hint" and not spent:
+            self._keep(shown)
+        return self._hint(least_s, spent)
+
+    def defer(self, now: float) -> Grant:
+        """Undo one admission that could not be used, for a firm slot."""
+        self.advance(now)
+        self.give_back()
+        return self._firm_slot()
 
     def give_back(self) -> None:
         """Undo one admission that was not used."""
@@ -211,16 +221,26 @@ class Calendar:
         return self.rate > 0 and self._is_due(ticket)
 
     def _scale(self) -> None:
-        """Bring what is given in seconds up to the rate: it is kept in V, which a raised rate makes run faster."""
-        limits, faster = self._limits, 1.0
+        """Bring what is given in seconds up to the rate, as it is kept in V.
+
+        A hold is as long as it says at any rate: a longer one would let in at once what was promised at a higher rate.
+        The other times only keep pace with a rate above the first one.
+        """
+        limits = self._limits
         self._speed = self.rate / self.first_rate if self.rate else 0.0
-        if self.rate > self.first_rate:
-            faster = self._speed
-        self._hold, self._grace = limits.hold_s * faster, limits.grace_s * faster
+        if self.rate or not self.first_rate:
+            self._hold = limits.hold_s * self._speed
+        faster = max(1.0, self._speed)
+        self._grace = limits.grace_s * faster
         self._hint_cap, self._horizon = limits.hint_cap_s * faster, limits.horizon_s * faster
         if self.rate or not self.burst:
             self.burst = float(limits.burst or max(1.0, self.rate))
         self._count_reserved(0)
+        self._plan_settle()
+
+    def _plan_settle(self) -> None:
+        """Settle when the next bucket begins, but ten times a second at most."""
+        self._next_settle = (int(self.v * _BUCKETS_PER_S) + max(1.0, self._speed)) / _BUCKETS_PER_S
 
     def _count_reserved(self, change: int) -> None:
         self._reserved_count += change
@@ -229,8 +249,7 @@ class Calendar:
     def _redeem(self, shown: Ticket) -> Grant | None:
         """What the ticket is worth now; None: nothing, it is spent, over or foreign."""
         kind, at_ms, issuer, serial = shown
-        v, firm = self.v, self.firm
-        ahead = (at_ms - self._origin_ms) / 1000 - v
+        ahead = (at_ms - self._origin_ms) / 1000 - self.v
         if at_ms < self._worthless_ms or not -self._grace <= ahead <= self._horizon + 1:
             return None  # over, or a time nobody can have promised
         if ahead > 0 or not self.rate:  # early; or V stands still, so the ticket keeps until it moves again
@@ -242,7 +261,12 @@ class Calendar:
         if self.tokens >= 1:
             self.tokens -= 1
             return _ADMITTED
-        if firm < v + self._horizon:
+        return self._firm_slot()
+
+    def _firm_slot(self) -> Grant:
+        """The next piece of refill that belongs to nobody; a hint beyond the horizon."""
+        v, firm = self.v, self.firm
+        if self.rate and firm < v + self._horizon:
             slot = (firm if firm > v else v) + 1 / self.first_rate
             slot_ms = ceil(slot * 1000)
             ticket = self._promise("firm", slot_ms)
@@ -253,7 +277,7 @@ class Calendar:
 
     def _hint(self, least_s: float, spent: bool) -> Grant:
         v, firm, hints, show_rate, first_rate = self.v, self.firm, self.hints + 1, self.show_rate, self.first_rate
-        if not first_rate:  # no rate was ever set: there is nothing to estimate from
+        if not self.rate:  # nothing moves: there is nothing to estimate from
             return Grant(False, None, max(least_s, _SLOW_TOLD_S * self._between(0.5, 1)), spent)
         lead = hints * (show_rate if show_rate > _LEAST_SHOW_RATE else _LEAST_SHOW_RATE) / first_rate
         if firm > v:
@@ -366,9 +390,6 @@ class Calendar:
 
     def _is_spent(self, ticket: Ticket) -> bool:
         return self._spent.is_spent(ticket.issuer, ticket.at_ms, ticket.serial)
-
-    def _is_own(self, ticket: Ticket) -> bool:
-        return ticket.issuer == self.issuer
 
     def _at(self, ticket: Ticket) -> float:
         return (ticket.at_ms - self._origin_ms) / 1000

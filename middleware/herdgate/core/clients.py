@@ -10,11 +10,12 @@ without bound.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from herdgate.core.errors import ConfigurationError
@@ -26,6 +27,7 @@ Network = IPv4Network | IPv6Network
 ForwardingHeader = Literal["x-forwarded-for", "forwarded"]
 
 CACHED_ADDRESSES = 16_384
+MOST_PROXIES = 100
 LONGEST_IDENTITY = 128
 """Characters; a longer one, or one that UTF-8 cannot hold, is counted under its digest, so that a key is small."""
 
@@ -162,7 +164,7 @@ class AddressRules:
 
     def _walk(self, peer: str, forwarded: Sequence[str]) -> Address | None:
         address = parse_address(peer)
-        for entry in reversed(",".join(forwarded).split(",")):
+        for entry in islice(self._entries(",".join(forwarded)), MOST_PROXIES):
             if address is None or not self.is_trusted(address):
                 break
             before = parse_address(self._entry(entry))
@@ -171,15 +173,42 @@ class AddressRules:
             address = before
         return address
 
+    def _entries(self, header: str) -> Iterator[str]:
+        """The entries of the header, the last one first."""
+        if self.forwarding_header == "x-forwarded-for":
+            return reversed(header.rsplit(",", MOST_PROXIES))
+        return _split_unquoted(header, ",")
+
     def _entry(self, entry: str) -> str:
         """The address part of one header entry (RFC 7239 section 4 for `Forwarded`)."""
         if self.forwarding_header == "x-forwarded-for":
             return entry
-        for pair in entry.split(";"):
+        for pair in _split_unquoted(entry, ";"):
             name, _, value = pair.partition("=")
             if name.strip().lower() == "for":
                 return value.strip().strip('"')
         return ""
+
+
+def _split_unquoted(text: str, separator: str) -> Iterator[str]:
+    """The pieces between separators outside quoted strings (RFC 9110 section 5.6.4), the last one first.
+
+    From the right, as the walk goes: what a client wrote at the left, an open quote say, cannot reach into what the
+    proxies added.
+    """
+    end, quoted = len(text), False
+    for index in range(len(text) - 1, -1, -1):
+        if text[index] == '"' and not _is_escaped(text, index):
+            quoted = not quoted
+        elif text[index] == separator and not quoted:
+            yield text[index + 1 : end]
+            end = index
+    yield text[:end]
+
+
+def _is_escaped(text: str, index: int) -> bool:
+    before = text[:index]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def _check_prefix(name: str, value: object, most: int) -> None:

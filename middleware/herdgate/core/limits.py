@@ -5,7 +5,7 @@ infinite values are a `ConfigurationError`.
 """
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from herdgate.core.errors import ConfigurationError
 
@@ -15,6 +15,7 @@ LEAST_RATE, MOST_RATE, MOST_BURST = 1e-9, 1_000_000_000, 1_000_000_000
 """Rates are 0 or in here, so that no time computed from one overflows."""
 
 MOST_CLIENTS = 100_000_000
+MOST_PROCESSES = 10_000
 MAX_HORIZON_S = 3_600
 """Longest horizon, hold and grace, seconds: what is remembered of promises grows with them."""
 
@@ -70,7 +71,16 @@ class ClientLimits:
         check_rate("rate", self.rate, unit="a number of arrivals per second")
         none = "one second of the rate"
         check_number("burst", self.burst, least=1, most=MOST_BURST, unit="a number of arrivals", none=none)
+        if self.burst is not None and self.rate is None:
+            raise ConfigurationError("burst", self.burst, "write a rate as well: a burst is nothing without one")
         check_number("open", self.open, least=0, unit="a whole number of sockets", none="no limit", whole=True)
+
+    def _divided(self, tier: str, processes: int) -> "ClientLimits":
+        return ClientLimits(
+            rate=_divide_rate(f"{tier}.rate", self.rate, processes),
+            burst=_divide_burst(self.burst, processes),
+            open=_divide_cap(f"{tier}.open", self.open, processes),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +148,54 @@ class Limits:
         for name in ("client", "anonymous", "address", "network"):
             self._check_tier(name)
 
+    def divided(self, processes: int) -> "Limits":
+        """The share of one of several processes that decide each on its own.
+
+        Rates and bursts are divided, caps as well and then rounded down: over all processes together none comes to
+        more than the whole. Only a burst is never below 1, as nobody would ever come in, so that together they come
+        to `processes` at least. What holds for a process or a client key as it stands stays as it is:
+        `max_memory_bytes`, `max_clients`, `admit_fraction` and all times.
+
+        Args:
+            processes: how many there are, 1 to 10,000.
+
+        Raises:
+            ConfigurationError: no such number; or a limit is too small to have a share for each of them.
+        """
+        unit = "a whole number of processes"
+        check_number("processes", processes, least=1, most=MOST_PROCESSES, unit=unit, whole=True)
+        if processes == 1:
+            return self
+        tiers = {name: getattr(self, name) for name in ("client", "anonymous", "address", "network")}
+        return replace(
+            self,
+            rate=_divide_rate("rate", self.rate, processes),
+            burst=_divide_burst(self.burst, processes),
+            max_pending=_divide_cap("max_pending", self.max_pending, processes),
+            max_open=_divide_cap("max_open", self.max_open, processes),
+            **{name: tier and tier._divided(name, processes) for name, tier in tiers.items()},
+        )
+
     def _check_tier(self, name: str) -> None:
         value = getattr(self, name)
         if not isinstance(value, ClientLimits) and not (value is None and name == "anonymous"):
             settings = ", ".join(f"{setting.name}=..." for setting in fields(ClientLimits))
             raise ConfigurationError(name, value, f"write ClientLimits({settings}); ClientLimits() is no limit")
+
+
+def _divide_rate(name: str, rate: float | None, processes: int) -> float | None:
+    if rate and rate / processes < LEAST_RATE:
+        raise ConfigurationError(name, rate, f"write {LEAST_RATE * processes} or more for {processes} processes")
+    return rate and rate / processes
+
+
+def _divide_burst(burst: float | None, processes: int) -> float | None:
+    return burst and max(1.0, burst / processes)
+
+
+def _divide_cap(name: str, cap: int | None, processes: int) -> int | None:
+    """Rounded down; no share may become 0, which would turn few into nobody."""
+    if cap and cap < processes:
+        way_out = f"write {processes} or more for {processes} processes, 0 for nobody, or None for no limit"
+        raise ConfigurationError(name, cap, way_out)
+    return cap and cap // processes

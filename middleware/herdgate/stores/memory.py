@@ -26,19 +26,30 @@ class MemoryStore:
         self._limits = limits
         self._random = random
         self._origin = (now, origin_ms)
-        self.calendar = self._new_calendar(limits.rate, now)
+        self._ruled: Calendar | None = None  # kept while there is no rate
+        self.calendar: Calendar | Unlimited = Unlimited()
+        self.set_rate(limits.rate, now)
 
     def grant(self, queued: Queued, now: float) -> Grant:
         """The calendar's answer; an arrival queued for a hint only gets one."""
         if queued.reason is not None:
-            return self._hint(queued, now)
+            return self.hint(now, queued.shown)
         return self.calendar.arrive(now, queued.shown)
 
     def reserve(self, queued: Queued, now: float) -> Grant:
         """As `grant`, but who would be admitted gets a firm slot for this moment instead."""
         if queued.reason is not None:
-            return self._hint(queued, now)
+            return self.hint(now, queued.shown)
         return self.calendar.reserve(now, queued.shown)
+
+    def hint(self, now: float, shown: Ticket | None = None) -> Grant:
+        """A hint for an arrival that may not come in for another reason, not too soon."""
+        low, high = FULL_RETRY_S
+        return self.calendar.hint(now, shown, low + (high - low) * self._random())
+
+    def defer(self, now: float) -> Grant:
+        """Undo one grant that could not be used, for a firm slot."""
+        return self.calendar.defer(now)
 
     def is_due(self, ticket: Ticket, now: float) -> bool:
         """True from the ticket's time to the end of its grace."""
@@ -49,27 +60,23 @@ class MemoryStore:
         self.calendar.give_back()
 
     def set_rate(self, rate: float | None, now: float) -> None:
-        """Change the rate from `now` on. A rate after None starts a new calendar, with a full bucket.
+        """Change the rate from `now` on. None sets the calendar aside; what was promised and used stays known.
 
         Raises:
             ConfigurationError: negative, NaN, infinite or not a number.
         """
         check_rate("rate", rate, unit="a number of admissions per second")
-        if rate is None or isinstance(self.calendar, Unlimited):
-            self.calendar = self._new_calendar(rate, now)
+        if rate is None:
+            self.calendar = Unlimited()
+        elif self._ruled is None:
+            began, origin_ms = self._origin
+            limits, origin_ms = replace(self._limits, rate=rate), origin_ms + int((now - began) * 1000)
+            self.calendar = self._ruled = Calendar(limits, self._random, now, origin_ms)
         else:
-            self.calendar.set_rate(rate, now)
+            self.calendar = self._ruled
+            self._ruled.set_rate(rate, now)
 
     def separate(self) -> None:
         """This process is a fork of another: the promises made so far are the other's, and count as hints here."""
-        self.calendar.renew_issuer()
-
-    def _hint(self, queued: Queued, now: float) -> Grant:
-        low, high = FULL_RETRY_S
-        return self.calendar.hint(now, queued.shown, low + (high - low) * self._random())
-
-    def _new_calendar(self, rate: float | None, now: float) -> Calendar | Unlimited:
-        if rate is None:
-            return Unlimited()
-        began, origin_ms = self._origin
-        return Calendar(replace(self._limits, rate=rate), self._random, now, origin_ms + int((now - began) * 1000))
+        if self._ruled is not None:
+            self._ruled.renew_issuer()

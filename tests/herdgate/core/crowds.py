@@ -31,10 +31,11 @@ class Book:
         admitted: for every admission, the refill (in admissions) up to then.
         moments: for every admission, when it was.
         highest_rate: the highest there ever was.
+        lowest_rate: the lowest, 0 apart.
     """
 
     def __init__(self, rate: float, now: float = 0.0) -> None:
-        self.rate = self.highest_rate = rate
+        self.rate = self.highest_rate = self.lowest_rate = rate
         self.refill = 0.0
         self.admitted: list[float] = []
         self.moments: list[float] = []
@@ -50,6 +51,7 @@ class Book:
         self.advance(now)
         self.rate = rate
         self.highest_rate = max(self.highest_rate, rate)
+        self.lowest_rate = min(self.lowest_rate or rate, rate or self.lowest_rate)
 
     def admit(self, now: float) -> None:
         """Write down an admission; `advance` comes first, as for every arrival: a clock may go back after it."""

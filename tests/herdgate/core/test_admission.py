@@ -132,6 +132,10 @@ def test_every_reason_has_a_status() -> None:
         "client_open": 429,
         "full": 503,
         "rate": 429,
+        "auth": 401,
+        "auth_busy": 503,
+        "no_owner": 503,
+        "upstream": 502,
     }
 
 
@@ -167,8 +171,8 @@ def cost(site: Site) -> tuple[float, int, int, int]:
     return site.tokens, len(site.control.permits.sockets), site.held, site.control.client_keys
 
 
-def test_draining_consumes_nothing() -> None:
-    site = Site(Limits(rate=10, client=ClientLimits(rate=0.01, burst=1, open=1)))
+def test_draining_takes_no_token_and_no_permit() -> None:
+    site = Site(Limits(rate=10, client=ClientLimits(open=1)))
     site.control.state = "draining"
     before = cost(site)
     for _ in range(20):
@@ -176,6 +180,32 @@ def test_draining_consumes_nothing() -> None:
     assert cost(site) == before
     site.control.state = "open"
     site.admit()
+
+
+def test_draining_gives_no_more_tickets_than_a_client_may_come() -> None:
+    site = Site(Limits(rate=10, client=ClientLimits(rate=0.01, burst=3)))
+    site.control.state = "draining"
+    denials = [site.deny() for _ in range(20)]
+    assert [denied.ticket is not None for denied in denials] == [True] * 3 + [False] * 17
+    assert {denied.reason for denied in denials} == {"draining"}
+    assert all(30 <= (denied.retry_s or 0) <= 60 for denied in denials[3:])
+
+
+def test_due_ticket_under_full_is_exchanged_once_and_then_charged() -> None:
+    site = Site(Limits(rate=10, burst=1, max_open=1, client=ClientLimits(rate=0.001, burst=1)))
+    firm = firm_slot(site, A)
+    site.now = slot(firm)
+    site.control.permits.take(B)
+    assert site.deny(A, firm).reason == "full"
+    assert site.deny(A, firm).reason == "client_rate"
+
+
+def test_arrival_that_was_held_is_not_counted_twice() -> None:
+    site = Site(Limits(rate=10, burst=1, client=ClientLimits(rate=0.001, burst=1)))
+    site.empty()
+    ticket = site.deny(A).ticket
+    screened = site.control.screen(Arrival(A, ticket, counted=True), site.now)
+    assert isinstance(screened, Queued), "early, and yet not over its rate"
 
 
 def test_wrong_origin_consumes_nothing_and_is_never_told_to_come_back() -> None:
@@ -465,7 +495,7 @@ def test_firm_slot_is_refused_where_its_client_may_not_come_in() -> None:
         assert site.deny(A, firm).reason == reason
         site.control.state = "open"
         site.control.set_admit_fraction(1)
-        if reason in ("draining", "shed"):
+        if reason == "shed":
             site.admit(A, firm)
 
 

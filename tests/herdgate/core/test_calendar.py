@@ -486,6 +486,22 @@ def test_firm_slot_that_was_given_back_is_not_good_again_when_the_hold_grows() -
     assert not calendar.arrive(at(firm) + 2.0, firm).admitted
 
 
+def test_deferred_admission_is_undone_for_a_firm_slot() -> None:
+    calendar = start()
+    empty(calendar)
+    grant = calendar.defer(0.0)
+    assert grant.ticket is not None
+    assert (grant.admitted, grant.ticket.kind, calendar.tokens) == (False, "firm", 1)
+    empty(calendar, at(grant.ticket))
+    assert calendar.arrive(at(grant.ticket), grant.ticket).admitted
+
+
+def test_deferred_admission_without_any_rate_ever_is_told_a_while() -> None:
+    grant = start(Limits(rate=0)).defer(0.0)
+    assert grant.ticket is None
+    assert 5 <= grant.told_s <= 10
+
+
 def test_used_ticket_stays_used_when_the_grace_grows_again() -> None:
     calendar, firm = promised()
     calendar.set_rate(100, at(firm))
@@ -767,15 +783,54 @@ def test_hint_for_another_reason_exchanges_a_hint_that_was_kept() -> None:
     assert calendar.hints >= 2, "a spent one is worth nothing"
 
 
-def test_hint_for_another_reason_leaves_firm_slots_and_foreign_tickets_alone() -> None:
+def test_hint_for_another_reason_uses_up_whatever_ticket_is_due() -> None:
     calendar, firm = promised()
     foreign = Ticket("hint", firm.at_ms, 7, 0)
     for ticket in (firm, foreign):
         grant = calendar.hint(at(firm), ticket, 1.0)
         assert grant.ticket is not None
-        assert grant.ticket.kind == "hint"
-    assert calendar.arrive(at(firm), firm).admitted
-    assert not calendar.arrive(at(firm), foreign).spent
+        assert (grant.ticket.kind, grant.spent) == ("hint", False)
+        assert calendar.hint(at(firm), ticket, 1.0).spent
+        assert not calendar.arrive(at(firm), ticket).admitted
+    calendar.advance(at(firm) + 1.7)
+    assert calendar.tokens > 1, "the firm slot was given back"
+
+
+def test_hint_for_another_reason_keeps_a_due_ticket_while_the_rate_is_zero() -> None:
+    calendar, firm = promised()
+    calendar.set_rate(0, at(firm))
+    grant = calendar.hint(at(firm), firm, 1.0)
+    assert grant.ticket == firm
+    assert 5 <= grant.told_s <= 10
+
+
+def test_pause_leaves_no_hints_to_wait_behind() -> None:
+    calendar = start(Limits(rate=10))
+    empty(calendar)
+    calendar.set_rate(0, 0.0)
+    told = [calendar.arrive(1.0) for _ in range(10_000)]
+    assert {grant.ticket for grant in told} == {None}
+    assert all(5 <= grant.told_s <= 10 for grant in told)
+    calendar.set_rate(10, 2.0)
+    assert calendar.arrive(2.0).told_s < 1
+
+
+def test_lowered_rate_never_lets_in_at_once_what_was_promised_at_the_higher_one() -> None:
+    calendar = start(Limits(rate=500))
+    slots = [calendar.reserve(0.0).ticket for _ in range(500)]
+    calendar.set_rate(5, 0.0)
+    assert sum(calendar.arrive(1.6, slot).admitted for slot in slots) <= 14
+
+
+def test_decisions_stay_quick_when_a_tiny_rate_was_raised() -> None:
+    calendar = start(Limits(rate=0.001))
+    calendar.set_rate(1000, 0.0)
+    calls: list[float] = []
+    settle = calendar._settle
+    calendar._settle = lambda: (calls.append(calendar.v), settle())[1]  # type: ignore[method-assign, func-returns-value]
+    for step in range(1_000):
+        calendar.arrive(step / 1_000)
+    assert 5 <= len(calls) <= 11, "ten times a second, however fast V runs"
 
 
 def test_given_back_admission_is_a_token_again() -> None:
@@ -906,4 +961,3 @@ def test_unlimited_admits_every_arrival_and_promises_nothing() -> None:
     assert calendar.hint(0.0, ticket, 1.5) == Grant(False, None, 1.5)
     assert not calendar.is_due(ticket, ORIGIN_MS / 1000)
     assert calendar.rate is calendar.burst is calendar.tokens is None
-    calendar.renew_issuer()

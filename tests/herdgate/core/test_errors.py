@@ -176,7 +176,7 @@ def test_table_holds_every_setting() -> None:
         ),
         (
             lambda: OriginRules(["https://*.example"]),
-            'allowed_origins: got https://*.example; write origins such as "https://app.example", none with a *',
+            'allowed_origins: got https://*.example; write origins such as "https://app.example": no path, no *',
         ),
         (
             lambda: read_statuses({"late": 503}),  # type: ignore[dict-item]
@@ -188,7 +188,7 @@ def test_table_holds_every_setting() -> None:
         ),
         (
             lambda: PathPatterns("http_paths", ["events"]),
-            'http_paths: got events; write "/path", "/prefix/*" or "*"',
+            'http_paths: got events; write "/path", "/prefix/*" or "*"; nothing else stands for a part',
         ),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from herdgate import AddressRules, ClientLimits, Gate, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import Client
+from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import LEAST_RATE, MAX_HORIZON_S, MOST_BURST, MOST_RATE, check_number
 
 OFFICE = "203.0.113.7"
@@ -167,3 +168,8 @@ def test_a_socket_that_is_gone_makes_room_for_one(office: Gate) -> None:
 
     assert isinstance(office.decide(anonymous), Admitted)
     assert isinstance(office.decide(anonymous), Denied)
+
+
+def test_burst_of_a_client_without_a_rate_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"^burst: got 5; write a rate as well"):
+        ClientLimits(burst=5)

@@ -315,7 +315,10 @@ class Mob(RuleBasedStateMachine):
         if ticket is None or ticket.kind != "firm" or ticket.issuer != self.calendar.issuer or not self.book.rate:
             return False
         late = self._v - self._slot(text)
-        return text not in self.spent and MARGIN_S <= late <= self.limits.hold_s - MARGIN_S
+        hold = self.limits.hold_s * min(
+            1.0, self.book.lowest_rate / self.first_rate
+        )  # in refill time, at any rate so far
+        return text not in self.spent and MARGIN_S <= late <= hold - MARGIN_S
 
     def _refusal(self, client: Client) -> str | None:
         """What may keep even a firm slot out."""

@@ -102,7 +102,7 @@ def test_rate_after_no_rate_starts_a_new_calendar_with_a_full_bucket() -> None:
     assert sum(store.grant(NEWCOMER, 50.5).admitted for _ in range(20)) == 5
 
 
-def test_tickets_of_the_calendar_before_count_as_hints() -> None:
+def test_promises_and_what_was_used_outlast_a_time_without_a_rate() -> None:
     store = store_of(10, 1)
     store.grant(NEWCOMER, 0.0)
     hint = store.grant(NEWCOMER, 0.0).ticket
@@ -112,13 +112,11 @@ def test_tickets_of_the_calendar_before_count_as_hints() -> None:
     assert firm.kind == "firm"
     store.set_rate(None, 30.0)
     store.set_rate(10, 30.0)
-    assert store.grant(with_ticket(firm), 30.0).ticket == firm, "one clock for both: not yet its time"
-    store.grant(NEWCOMER, 30.05)
-    grant = store.grant(with_ticket(firm), 30.1)
-    assert not grant.admitted
-    assert grant.ticket is not None
-    assert grant.ticket.kind == "firm"
-    assert grant.ticket.issuer != firm.issuer
+    assert store.grant(with_ticket(firm), 30.0).ticket == firm, "not yet its time"
+    assert store.grant(with_ticket(firm), 30.1).admitted
+    store.set_rate(None, 31.0)
+    store.set_rate(10, 31.0)
+    assert store.grant(with_ticket(firm), 31.0).spent
 
 
 def test_rate_changes_live_and_keeps_the_promises() -> None:

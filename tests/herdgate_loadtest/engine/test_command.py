@@ -2,14 +2,20 @@
 
 import asyncio
 import json
+import re
 import sys
+import time
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from herdgate_loadtest.engine import BEHAVIOURS, CrowdConfig, Cut
 from herdgate_loadtest.engine.command import main
+from herdgate_loadtest.engine.options import as_typed
+from herdgate_loadtest.errors import ConfigurationError
 from tests.herdgate_loadtest.engine.servers import Peer, eventually, serving
 
 ENGINE = [sys.executable, "-m", "herdgate_loadtest.engine"]
@@ -110,23 +116,86 @@ async def test_output_that_cannot_be_written_is_a_failure_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--url", "wss://127.0.0.1/"], "error: url: got wss://127.0.0.1/; write ws://"),
-        (["--url", "ws://127.0.0.1/", "--clients", "40000"], "use 2 source addresses"),
-        (["--url", "ws://127.0.0.1/", "--clients", "many"], "error: clients: got many"),
-        (["--url", "ws://127.0.0.1/", "--clients", "polite=1"], "error: behaviour: got polite"),
-        (["--url", "ws://127.0.0.1/", "--rate", "0"], "error: rate: got 0.0"),
-        (["--url", "ws://127.0.0.1/", "--ramp", "-1"], "error: ramp: got -1.0"),
-        (["--url", "ws://127.0.0.1/", "--sources", "0"], "error: sources: got 0"),
-        (["--url", "ws://127.0.0.1/", "--sources", "here,there"], "error: sources: got here"),
-        (["--url", "ws://127.0.0.1/", "--header", "novalue"], "error: header: got novalue"),
+        (["--url", "wss://127.0.0.1/"], "--url: got wss://127.0.0.1/; write ws://"),
+        (["--url", "ws://127.0.0.1/ä"], "--url: got GET /ä HTTP/1.1; write printable ASCII"),
+        (["--clients", "40000"], "use 2 source addresses"),
+        (["--clients", "many"], "--clients: got many; write a number, or pairs"),
+        (["--clients", "0"], "--clients: got 0; write at least one"),
+        (["--clients", "polite=1"], "--clients: got polite; write one of obey"),
+        (["--clients", "fixed:0=1"], "--clients: got 0.0; write seconds"),
+        (["--rate", "0"], "--rate: got 0.0; write admissions per second"),
+        (["--rate", "inf"], "--rate: got inf; write admissions per second"),
+        (["--rate", "fast"], "--rate: got fast; write a number"),
+        (["--ramp", "-1"], "--ramp: got -1.0; write clients per second"),
+        (["--ramp", "0"], "--ramp: got 0.0; write clients per second"),
+        (["--burst", "nan"], "--burst: got nan; write admissions, 0 or more"),
+        (["--hold", "-1"], "--hold: got -1.0; write seconds, 0 or more"),
+        (["--hold", "nan"], "--hold: got nan; write seconds, 0 or more"),
+        (["--deadline", "inf"], "--deadline: got inf; write seconds, 0 or more"),
+        (["--deadline", "-1"], "--deadline: got -1.0; write seconds, 0 or more"),
+        (["--timeout", "0"], "--timeout: got 0.0; write seconds, 0.01 or more"),
+        (["--spread", "nan"], "--spread: got nan; write seconds, 0 or more"),
+        (["--expect", "3"], "--expect: got 3; leave it out, or write --cut observe, not reset"),
+        (["--cut", "observe", "--expect", "1001"], "--expect: got 1001; write a number of clients, 1 to 1000"),
+        (["--cut", "observe", "--expect", "0"], "--expect: got 0; write a number of clients, 1 to 1000"),
+        (["--cut", "observe", "--expect", "some"], "--expect: got some; write a whole number"),
+        (["--cut", "loose"], "--cut: invalid choice: 'loose' (choose from "),
+        (["--seed", "1.5"], "--seed: got 1.5; write a whole number"),
+        (["--sources", "0"], "--sources: got 0; write a number from 1"),
+        (["--sources", "here,there"], "--sources: got here; write IP addresses"),
+        (["--header", "novalue"], "--header: got novalue; write 'Name: value'"),
+        (["--header", "X: ä"], "--header: got X: ä; write printable ASCII"),
+        (["--origin", "ä"], "--origin: got Origin: ä; write printable ASCII"),
+        (["--subprotocol", "ä"], "--subprotocol: got Sec-WebSocket-Protocol: ä; write printable ASCII"),
+        (["--nix"], "unrecognized arguments: --nix; --help shows every option"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
+    url = [] if "--url" in arguments else ["--url", "ws://127.0.0.1/"]
+    assert main([*url, *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
+    assert err.startswith("error: ")
     assert complaint in err
     assert err.count("\n") == 1
+
+
+def test_option_that_is_missing_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "error: the following arguments are required: --url; --help shows every option\n")
+
+
+def test_every_setting_of_a_crowd_has_its_option() -> None:
+    for setting in fields(CrowdConfig):
+        shown = as_typed(ConfigurationError(setting.name, 1, "do"))
+        assert re.fullmatch(r"--[a-z]+: got 1; do", shown), shown
+
+
+def test_help_tells_defaults_choices_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for words in (
+        *("(default: 1000)", "(default: 500.0)", "(default: one second of the rate)", "(default: 120.0)"),
+        *(f" {name} " for name in (*BEHAVIOURS, *get_args(Cut))),
+        *("exit code: 0 everybody is back", "1 not so", "2 nothing was run", "130 interrupted"),
+    ):
+        assert words in told
+
+
+async def test_port_where_nobody_listens_is_a_failure_in_one_line_within_seconds() -> None:
+    async with serving(Peer.admit) as server:
+        url = server.url
+    began = time.monotonic()
+    code, out, err = await run(*ENGINE, "--url", url, "--clients", "200", "--rate", "200")
+    host = url.removeprefix("ws://").removesuffix("/ws")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(
+        rf"error: nobody listens at {host} \(refused: \d+\): start the server, or correct the URL\n", err
+    )
+    assert time.monotonic() - began < 20, "not the deadline of two minutes"
 
 
 @pytest.mark.xdist_group("timing")

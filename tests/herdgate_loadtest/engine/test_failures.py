@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,31 @@ async def test_refused_connection_has_failed() -> None:
         with pytest.raises(CrowdError, match=r"refused: \d+"):
             await crowd.bring_up(deadline_s=0.3)
         assert crowd.snapshot().failed >= 3
+
+
+async def test_crowd_gives_up_where_everybody_was_refused_for_two_seconds() -> None:
+    async with serving(admit) as one, serving(admit) as two:
+        urls = (one.url, two.url)
+    async with Crowd(CrowdConfig(urls=urls, clients={"immediate": 3})) as crowd:
+        began = time.monotonic()
+        with pytest.raises(CrowdError, match=r"^nobody listens at 127[.0-9:]+, 127[.0-9:]+ \(refused: \d+\): start"):
+            await crowd.bring_up(deadline_s=100)
+        assert 2.0 <= time.monotonic() - began < 20.0
+
+
+async def test_server_that_starts_a_little_later_is_waited_for() -> None:
+    async with serving(admit) as server:
+        port = int(server.url.rpartition(":")[2].partition("/")[0])
+    late = Server(admit)
+    async with Crowd(CrowdConfig(urls=(server.url,), clients={"immediate": 3})) as crowd:
+        coming_up = asyncio.create_task(crowd.bring_up())
+        await asyncio.sleep(0)  # now it has begun
+        await eventually(lambda: crowd.snapshot().failed >= 3)
+        listener = await asyncio.get_running_loop().create_server(lambda: Peer(late), "127.0.0.1", port)
+        await coming_up
+        assert crowd.snapshot().open == 3
+    listener.close()
+    await eventually(lambda: not late.peers)
 
 
 async def test_connection_that_takes_its_time_is_waited_for() -> None:

@@ -53,6 +53,12 @@ async def test_intended_block_is_excused() -> None:
     assert health.lag_p99_s < 0.4
 
 
+def test_a_single_fault_is_one_try() -> None:
+    health = Health()
+    health.faults["EMFILE"] += 1
+    assert health.reasons() == ["the generator ran out: EMFILE on 1 try"]
+
+
 @pytest.mark.parametrize("fault", ["EMFILE", "EADDRNOTAVAIL"])
 def test_running_out_makes_a_run_invalid(fault: str) -> None:
     health = Health()

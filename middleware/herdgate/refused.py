@@ -1,0 +1,32 @@
+"""Refusing an arrival after it was admitted: what code behind the gate raises before it has answered a handshake."""
+
+from herdgate.core.answers import STATUS, LateReason
+from herdgate.core.errors import ConfigurationError, HerdgateError
+
+__all__ = ["Refused"]
+
+
+class Refused(HerdgateError):  # noqa: N818 - an answer, as Denied is
+    """This arrival may not come in after all; the middleware answers it as it answers every denial.
+
+    Raised by whatever runs behind `AdmissionMiddleware`, before its first answer; later it is an error like any other.
+    The permit is released, and the calendar says when to come back: never after `auth`, at a firm slot after
+    `auth_busy`, by a hint after `upstream` and `no_owner`.
+
+    Args:
+        reason: `auth`: not allowed. `auth_busy`: nobody has time to find out. `upstream`: whoever should take it does
+            not. `no_owner`: nobody owns it at the moment.
+        status: HTTP status, 400 to 599. None: the usual one of the reason.
+
+    Raises:
+        ConfigurationError: an unknown reason, or a status that is no refusal.
+    """
+
+    def __init__(self, reason: LateReason, status: int | None = None) -> None:
+        if reason not in ("auth", "auth_busy", "upstream", "no_owner"):
+            raise ConfigurationError("reason", reason, "write auth, auth_busy, upstream or no_owner")
+        if status is not None and not 400 <= status <= 599:
+            raise ConfigurationError("status", status, "write an HTTP status from 400 to 599")
+        super().__init__(f"{reason} ({status or STATUS[reason]})")
+        self.reason: LateReason = reason
+        self.status = status

@@ -1,0 +1,133 @@
+"""Refusing an arrival after it was admitted."""
+
+import json
+from typing import Any
+
+import pytest
+
+from herdgate import AdmissionMiddleware, ConfigurationError, Decision, Gate, Limits, Refused
+from herdgate.asgi import Message, Receive, Scope, Send
+from herdgate.core.answers import Admitted, Arrival
+from herdgate.core.clients import LOCAL
+from tests.fake_server import Connection, check_idle, http_scope, websocket_scope
+
+
+def app_that_refuses(refused: Refused, after: Message | None = None) -> Any:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if after is not None:
+            await send(after)
+        raise refused
+
+    return app
+
+
+async def answer(app: Any, scope: dict[str, Any]) -> list[Message]:
+    return (await Connection(app, scope).done()).sent
+
+
+def body(sent: list[Message]) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(sent[1]["body"])
+    return content
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "ticket"),
+    [("auth", 401, False), ("auth_busy", 503, True), ("upstream", 502, True), ("no_owner", 503, True)],
+)
+async def test_each_reason_is_answered_as_a_denial(reason: Any, status: int, ticket: bool) -> None:
+    gate = Gate(Limits(rate=10))
+
+    sent = await answer(AdmissionMiddleware(app_that_refuses(Refused(reason)), gate=gate), websocket_scope())
+
+    assert sent[0]["status"] == status
+    assert body(sent)["reason"] == reason
+    assert (body(sent)["ticket"] is not None) is ticket
+    assert (body(sent)["retry_ms"] is not None) is ticket
+    assert gate.snapshot().denied == {reason: 1}
+    check_idle(gate)
+
+
+async def test_a_status_of_its_own_takes_the_place_of_the_usual_one() -> None:
+    app = AdmissionMiddleware(app_that_refuses(Refused("upstream", 504)), Limits(rate=10))
+
+    assert (await answer(app, websocket_scope()))[0]["status"] == 504
+
+
+async def test_a_page_is_told_by_a_close_when_to_come_back() -> None:
+    app = AdmissionMiddleware(app_that_refuses(Refused("upstream")), Limits(rate=10))
+
+    sent = await answer(app, websocket_scope(headers={"Origin": "http://here.example"}))
+
+    assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
+    assert sent[1]["code"] == 1013
+    assert json.loads(sent[1]["reason"])["retry_ms"] >= 1000
+
+
+async def test_a_page_that_is_not_allowed_is_told_nothing() -> None:
+    app = AdmissionMiddleware(app_that_refuses(Refused("auth", 403)), Limits(rate=10))
+
+    sent = await answer(app, websocket_scope(headers={"Origin": "http://here.example"}))
+
+    assert sent[0]["status"] == 403
+
+
+async def test_a_plain_request_is_refused_alike() -> None:
+    app = AdmissionMiddleware(app_that_refuses(Refused("no_owner")), Limits(rate=10), http_paths=("*",))
+
+    sent = await answer(app, http_scope())
+
+    assert sent[0]["status"] == 503
+    assert body(sent)["reason"] == "no_owner"
+
+
+async def test_what_was_answered_already_is_an_error_of_the_app() -> None:
+    gate = Gate(Limits(rate=10))
+    app = AdmissionMiddleware(app_that_refuses(Refused("auth"), {"type": "websocket.accept"}), gate=gate)
+
+    with pytest.raises(Refused):
+        await answer(app, websocket_scope())
+
+    assert gate.snapshot().denied == {}
+    check_idle(gate)
+
+
+async def test_a_late_refusal_is_reported_after_the_admission() -> None:
+    seen: list[Decision] = []
+    app = AdmissionMiddleware(app_that_refuses(Refused("upstream")), Limits(rate=10), on_decision=seen.append)
+
+    await answer(app, websocket_scope())
+
+    assert [(decision.outcome, decision.reason) for decision in seen] == [("admitted", None), ("denied", "upstream")]
+
+
+def test_nobody_having_time_to_authenticate_gives_the_token_back_for_a_firm_slot() -> None:
+    now = [0.0]
+    gate = Gate(Limits(rate=1, burst=1), clock=lambda: now[0])
+    assert isinstance(gate.decide(Arrival(LOCAL)), Admitted)
+
+    denied = gate.refuse("auth_busy")
+
+    assert denied.firm
+    assert gate.snapshot().tokens == 1
+    now[0] = 1.0
+    assert isinstance(gate.decide(Arrival(LOCAL)), Admitted)
+    assert isinstance(gate.decide(Arrival(LOCAL, denied.ticket)), Admitted), "nobody can take a firm slot"
+
+
+def test_without_a_rate_a_late_refusal_promises_nothing() -> None:
+    gate = Gate(Limits(rate=None))
+
+    assert gate.refuse("auth_busy").ticket is None
+    assert gate.refuse("upstream").ticket is None
+    assert (gate.refuse("upstream").retry_s or 0) >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [(("rate",), "reason"), (("auth", 200), "status"), (("auth", 600), "status")],
+)
+def test_a_wrong_refusal_is_one_line_that_names_the_field(arguments: Any, field: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{field}: got ") as caught:
+        Refused(*arguments)
+
+    assert "\n" not in str(caught.value)
