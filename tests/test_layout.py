@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = [
     ROOT / "middleware" / "herdgate",
+    ROOT / "gateway" / "herdgate_gateway",
     ROOT / "loadtest" / "herdgate_loadtest",
 ]
 CORE = PACKAGES[0] / "core"

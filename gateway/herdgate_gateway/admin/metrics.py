@@ -1,0 +1,122 @@
+"""The gateway's status as Prometheus metrics, in a registry of its own.
+
+A scrape reads one status, so that its figures belong together. No limit is +Inf. Every reason of a denial is there from
+the start, at 0: a counter that appears with its first increase hides that increase from `rate()`.
+
+Names follow https://prometheus.io/docs/practices/naming/; the reasons are those of `herdgate.core.answers`.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from herdgate import GateSnapshot
+from herdgate.core.answers import STATUS as REASONS
+from herdgate_gateway.admin.view import Status, View, WorkerStatus
+
+__all__ = ["registry"]
+
+WORKER_STATES = ("up", "broken", "ramping")
+
+Numbers = dict[str, tuple[str, Callable[[GateSnapshot], float]]]
+
+GAUGES: Numbers = {
+    "herdgate_active": ("Sockets accepted and not yet gone.", lambda gate: gate.open),
+    "herdgate_pending": ("Set-ups in progress: admitted, not yet accepted by a worker.", lambda gate: gate.pending),
+    "herdgate_held": ("Handshakes held open until their firm slot.", lambda gate: gate.held),
+    "herdgate_rate": ("Admissions per second; +Inf: no limit.", lambda gate: _or_inf(gate.rate)),
+    "herdgate_burst": ("Admissions at once after a quiet time; +Inf: no limit.", lambda gate: _or_inf(gate.burst)),
+    "herdgate_tokens": ("Admissions possible at this moment; +Inf: no limit.", lambda gate: _or_inf(gate.tokens)),
+    "herdgate_hints": ("Hints given and not yet due.", lambda gate: gate.hints),
+    "herdgate_hint_show_ratio": ("Share of hints that are kept, moving average.", lambda gate: gate.show_rate),
+    "herdgate_firm_seconds": ("Seconds of refill set aside for firm slots.", lambda gate: gate.firm_s),
+    "herdgate_admit_fraction": ("Share of client keys let past, 0 to 1.", lambda gate: gate.admit_fraction),
+    "herdgate_draining": ("1 while every arrival is refused.", lambda gate: gate.state == "draining"),
+    "herdgate_client_keys": ("Client keys remembered.", lambda gate: gate.client_keys),
+}
+
+COUNTERS: Numbers = {
+    "herdgate_admitted_total": ("Arrivals admitted.", lambda gate: gate.admitted),
+    "herdgate_gone_total": ("Arrivals whose client left before the verdict.", lambda gate: gate.gone),
+    "herdgate_exempt_total": ("Arrivals let past without a decision.", lambda gate: gate.exempt),
+    "herdgate_unenforced_total": (
+        "Arrivals refused in shadow mode and let past all the same.",
+        lambda gate: gate.unenforced,
+    ),
+}
+
+WORKER_GAUGES: dict[str, tuple[str, Callable[[WorkerStatus], float]]] = {
+    "herdgate_worker_active": ("Sockets relayed to the worker.", lambda worker: worker.open),
+    "herdgate_worker_pending": ("Handshakes the worker has not answered yet.", lambda worker: worker.pending),
+}
+
+
+def registry(view: View) -> CollectorRegistry:
+    """The metrics of one gateway and of its process."""
+    metrics = CollectorRegistry()
+    metrics.register(_StatusCollector(view))
+    ProcessCollector(registry=metrics)
+    return metrics
+
+
+class _StatusCollector(Collector):
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._view.status()
+        yield from _process(status)
+        yield from _gates(status)
+        yield from _workers(status)
+
+
+def _process(status: Status) -> Iterator[Metric]:
+    info = GaugeMetricFamily("herdgate_build_info", "Always 1; the version is in the label.", labels=["version"])
+    info.add_metric([status.version], 1)
+    yield info
+    yield GaugeMetricFamily(
+        "herdgate_loop_age_seconds", "Seconds since the main loop last published its counts.", value=status.age_s
+    )
+
+
+def _gates(status: Status) -> Iterator[Metric]:
+    for name, (help_, read) in GAUGES.items():
+        gauge = GaugeMetricFamily(name, help_, labels=["route"])
+        for route, gate in status.gates.items():
+            gauge.add_metric([route], read(gate))
+        yield gauge
+    for name, (help_, read) in COUNTERS.items():
+        counter = CounterMetricFamily(name, help_, labels=["route"])
+        for route, gate in status.gates.items():
+            counter.add_metric([route], read(gate))
+        yield counter
+    denied = CounterMetricFamily("herdgate_denied_total", "Arrivals refused.", labels=["route", "reason"])
+    for route, gate in status.gates.items():
+        for reason in REASONS:
+            denied.add_metric([route, reason], gate.denied.get(reason, 0))
+    yield denied
+
+
+def _workers(status: Status) -> Iterator[Metric]:
+    for name, (help_, read) in WORKER_GAUGES.items():
+        gauge = GaugeMetricFamily(name, help_, labels=["worker"])
+        for worker in status.workers:
+            gauge.add_metric([worker.url], read(worker))
+        yield gauge
+    failures = CounterMetricFamily(
+        "herdgate_worker_failures_total", "Handshakes the worker never answered.", labels=["worker"]
+    )
+    state = GaugeMetricFamily("herdgate_worker_state", "1 for the state it is in.", labels=["worker", "state"])
+    for worker in status.workers:
+        failures.add_metric([worker.url], worker.failures)
+        for name in WORKER_STATES:
+            state.add_metric([worker.url, name], worker.state == name)
+    yield failures
+    yield state
+
+
+def _or_inf(limit: float | None) -> float:
+    return math.inf if limit is None else limit

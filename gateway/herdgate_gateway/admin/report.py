@@ -1,0 +1,61 @@
+"""A status for people: two small tables under a line that says how the gateway is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["rate_text", "report"]
+
+ROUTE_HEAD = ("route", "state", "rate", "tokens", "hints", "active", "pending", "held", "admitted", "denied")
+WORKER_HEAD = ("worker", "state", "active", "pending", "failures")
+
+
+def report(status: Mapping[str, Any]) -> str:
+    """The text of `/status.json`'s content, without a newline at its end."""
+    lines = [_headline(status), ""]
+    lines += _table([ROUTE_HEAD, *(_route(name, gate) for name, gate in status["gates"].items())])
+    lines += [line for name, gate in status["gates"].items() if (line := _reasons(name, gate))]
+    if status["workers"]:
+        lines += ["", *_table([WORKER_HEAD, *map(_worker, status["workers"])])]
+    return "\n".join(lines)
+
+
+def rate_text(rate: float | None) -> str:
+    """A rate with its unit."""
+    return "no limit" if rate is None else f"{rate:,.10g}/s"
+
+
+def _headline(status: Mapping[str, Any]) -> str:
+    state = "ready" if status["ready"] else f"not ready: {status['reason']}"
+    return f"herdgate {status['version']}, up {_duration(status['uptime_s'])}, {state}"
+
+
+def _route(name: str, gate: Mapping[str, Any]) -> Sequence[str]:
+    fraction = "" if gate["admit_fraction"] == 1 else f", fraction {gate['admit_fraction']:g}"
+    tokens = "-" if gate["tokens"] is None else f"{int(gate['tokens']):,}"
+    counts = [gate[field] for field in ("hints", "open", "pending", "held", "admitted")] + [
+        sum(gate["denied"].values())
+    ]
+    return (name, gate["state"] + fraction, rate_text(gate["rate"]), tokens, *(f"{count:,}" for count in counts))
+
+
+def _reasons(name: str, gate: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{count:,} {reason}" for reason, count in gate["denied"].items() if count)
+    return f"{name} denied: {told}" if told else ""
+
+
+def _worker(worker: Mapping[str, Any]) -> Sequence[str]:
+    counts = (worker[field] for field in ("open", "pending", "failures"))
+    return (worker["url"], worker["state"], *(f"{count:,}" for count in counts))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest_s = divmod(int(seconds), 60)
+    hours, rest_min = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {rest_min} min"
+    return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"

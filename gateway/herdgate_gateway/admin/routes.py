@@ -1,0 +1,156 @@
+"""The admin listener's paths.
+
+    GET  /healthz       200 while the process lives
+    GET  /readyz        200, or 503 with the reason
+    GET  /metrics       Prometheus text, or OpenMetrics where asked for
+    GET  /status.json   every count
+    POST /rate          rate=<admissions per second>, or rate=none
+    POST /fraction      fraction=<0 to 1>
+
+Only `Access` stands between a POST and the gateway. What is wrong with a request is said in one line.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import fields
+from typing import Any
+from urllib.parse import parse_qsl
+
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from herdgate import ConfigurationError, GateSnapshot
+from herdgate.core.limits import check_number, check_rate
+from herdgate_gateway.admin.access import Access
+from herdgate_gateway.admin.metrics import registry
+from herdgate_gateway.admin.view import View, WorkerStatus, reason_not_ready
+
+__all__ = ["routes"]
+
+MOST_BODY = 1_024
+"""Longest body of a POST, bytes."""
+
+CONTROL_S = 5.0
+"""Seconds the main loop has to take a change."""
+
+SEND_RATE = "send rate= and admissions per second, or rate=none for no limit"
+SEND_FRACTION = "send fraction= and a share from 0 to 1"
+
+
+def routes(view: View, access: Access, stale_after_s: float) -> Starlette:
+    """The app of one listener.
+
+    Args:
+        view: the gateway.
+        access: who may change something.
+        stale_after_s: age of the status from which the main loop counts as blocked, seconds.
+    """
+    endpoints = _Endpoints(view, access, stale_after_s)
+    return Starlette(
+        routes=[
+            Route("/healthz", endpoints.health, methods=["GET"]),
+            Route("/readyz", endpoints.readiness, methods=["GET"]),
+            Route("/metrics", endpoints.metrics, methods=["GET"]),
+            Route("/status.json", endpoints.status, methods=["GET"]),
+            Route("/rate", endpoints.rate, methods=["POST"]),
+            Route("/fraction", endpoints.fraction, methods=["POST"]),
+        ],
+        exception_handlers={ConfigurationError: _bad_request},
+    )
+
+
+class _Endpoints:
+    def __init__(self, view: View, access: Access, stale_after_s: float) -> None:
+        self._view = view
+        self._access = access
+        self._stale_after_s = stale_after_s
+        self._registry = registry(view)
+
+    async def health(self, _request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readiness(self, _request: Request) -> Response:
+        reason = reason_not_ready(self._view, self._stale_after_s)
+        return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
+
+    async def metrics(self, request: Request) -> Response:
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._registry), headers={"content-type": media_type})
+
+    async def status(self, _request: Request) -> Response:
+        status = self._view.status()
+        reason = reason_not_ready(self._view, self._stale_after_s)
+        return JSONResponse(
+            {
+                "version": status.version,
+                "ready": reason is None,
+                "reason": reason,
+                "started_at": status.started_at,
+                "uptime_s": max(0.0, time.time() - status.started_at),
+                "age_s": status.age_s,
+                "gates": {route: _gate(gate) for route, gate in status.gates.items()},
+                "workers": [_worker(worker) for worker in status.workers],
+            }
+        )
+
+    async def rate(self, request: Request) -> Response:
+        if refusal := self._access(request):
+            return refusal
+        text = await _given(request, "rate", SEND_RATE)
+        rate = None if text.lower() == "none" else _number("rate", text, SEND_RATE)
+        check_rate("rate", rate, unit="a number of admissions per second")
+        return await _take(self._view.set_rate(rate), {"rate": rate})
+
+    async def fraction(self, request: Request) -> Response:
+        if refusal := self._access(request):
+            return refusal
+        fraction = _number("fraction", await _given(request, "fraction", SEND_FRACTION), SEND_FRACTION)
+        check_number("fraction", fraction, least=0, most=1, unit="a share")
+        return await _take(self._view.set_fraction(fraction), {"fraction": fraction})
+
+
+async def _given(request: Request, name: str, way_out: str) -> str:
+    """The one field of a request, from its query or its form body."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BODY:
+            raise ConfigurationError(name, f"more than {MOST_BODY} bytes", way_out)
+    given = parse_qsl(request.url.query, keep_blank_values=True)
+    given += parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
+    if len(given) != 1 or given[0][0] != name:
+        raise ConfigurationError(name, "&".join(key for key, _ in given) or "nothing", way_out)
+    return given[0][1].strip()
+
+
+def _number(name: str, text: str, way_out: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(name, text, way_out) from None
+
+
+async def _take(change: Awaitable[None], changed: dict[str, float | None]) -> Response:
+    try:
+        async with asyncio.timeout(CONTROL_S):
+            await change
+    except TimeoutError:
+        told = f"the main loop did not take the change within {CONTROL_S:.0f} s; look at /status.json and try again"
+        return PlainTextResponse(f"{told}\n", 503)
+    return JSONResponse(changed)
+
+
+async def _bad_request(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 400)
+
+
+def _gate(gate: GateSnapshot) -> dict[str, Any]:
+    return {field.name: getattr(gate, field.name) for field in fields(gate)} | {"denied": dict(gate.denied)}
+
+
+def _worker(worker: WorkerStatus) -> dict[str, Any]:
+    return {name: getattr(worker, name) for name in ("url", "state", "open", "pending", "failures")}

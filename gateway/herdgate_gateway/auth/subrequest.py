@@ -1,0 +1,174 @@
+"""Authentication by another service: a GET to `url` per handshake, before the handshake is answered.
+
+    2xx       passes
+    401, 403  refused with that status
+    the rest  refused as `auth_busy`: another status, a redirect, no answer in time, too many in flight
+
+At most `max_busy` calls are in flight; the excess is refused at once, never queued: a queue in front of a slow service
+only makes clients wait for a refusal.
+
+The service is sent the chosen headers of the handshake, and of our own `X-Original-URI` (with the query),
+`X-Original-Method`, `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Real-IP` (the peer), where not chosen too.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import httpx
+
+from herdgate import ConfigurationError, Refused
+from herdgate.asgi import ASGIApp, Receive, Scope, Send
+from herdgate.core.limits import check_number
+from herdgate_gateway.auth.outbound import outbound_client, read_bounded, read_url, shown
+
+__all__ = ["AuthUrl", "AuthUrlSettings"]
+
+Headers = list[tuple[bytes, bytes]]
+
+MOST_BODY = 16 * 1024  # bytes read, so that the connection can be used again; its content does not matter
+LOG_EVERY_S = 10.0
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_NEVER_SENT = re.compile(
+    r"host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|expect|proxy-.*|sec-websocket-key"
+    r"|sec-websocket-(version|extensions|accept)",
+    re.IGNORECASE,
+)
+
+_logger = logging.getLogger("herdgate.gateway")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthUrlSettings:
+    """Whom to ask, and how.
+
+    Attributes:
+        url: http or https.
+        timeout_s: seconds for a whole call, 0.01 to 60.
+        max_busy: calls in flight; 0 refuses everybody.
+        headers: names of the handshake's headers that are sent.
+        response_headers: names of the answer's headers that the worker gets; the client's own of that name are dropped.
+
+    Raises:
+        ConfigurationError: one of these cannot be right.
+    """
+
+    url: str
+    timeout_s: float = 2.0
+    max_busy: int = 100
+    headers: Sequence[str] = ("authorization", "cookie")
+    response_headers: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        read_url("auth.url", self.url)
+        check_number("auth.timeout_s", self.timeout_s, least=0.01, most=60, unit="seconds")
+        check_number("auth.max_busy", self.max_busy, least=0, unit="a whole number of calls", whole=True)
+        _check_names("auth.headers", self.headers)
+        _check_names("auth.response_headers", self.response_headers)
+
+
+class AuthUrl:
+    """Lets through requests that a service lets through.
+
+    `AuthUrl(settings)(app)` is the wrapped app.
+
+    Attributes:
+        busy: calls in flight.
+    """
+
+    def __init__(self, settings: AuthUrlSettings) -> None:
+        self.busy = 0
+        self._settings = settings
+        self._url = read_url("auth.url", settings.url)
+        self._client = outbound_client(max(settings.max_busy, 1), settings.timeout_s)
+        self._sent = frozenset(name.lower().encode() for name in settings.headers)
+        self._taken = frozenset(_plain(name.encode()) for name in settings.response_headers)
+        self._complained_at = float("-inf")
+
+    def __call__(self, app: ASGIApp) -> ASGIApp:
+        async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] in ("websocket", "http"):
+                self._give(scope, await self._ask(scope))
+            await app(scope, receive, send)
+
+        return checked
+
+    async def aclose(self) -> None:
+        """Close the connections to the service."""
+        await self._client.aclose()
+
+    async def _ask(self, scope: Scope) -> httpx.Response:
+        if self.busy >= self._settings.max_busy:
+            raise Refused("auth_busy")
+        self.busy += 1
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                response = await self._call(scope)
+        except (httpx.HTTPError, TimeoutError) as error:
+            self._complain(f"{type(error).__name__} {error}".strip())
+            raise Refused("auth_busy") from None
+        finally:
+            self.busy -= 1
+        if response.status_code in (401, 403):
+            raise Refused("auth", response.status_code)
+        if not response.is_success:
+            self._complain(f"status {response.status_code}")
+            raise Refused("auth_busy")
+        return response
+
+    async def _call(self, scope: Scope) -> httpx.Response:
+        async with self._client.stream("GET", self._url, headers=self._headers(scope)) as response:
+            await read_bounded(response, MOST_BODY)
+        return response
+
+    def _headers(self, scope: Scope) -> Headers:
+        chosen = [(name, value) for name, value in scope["headers"] if name in self._sent]
+        there = {name for name, _ in chosen}
+        return chosen + [(name, value) for name, value in _describe(scope) if name not in there]
+
+    def _give(self, scope: Scope, response: httpx.Response) -> None:
+        """Put the taken headers in place of whatever the client sent under their names."""
+        if not self._taken:
+            return
+        kept = [(name, value) for name, value in scope["headers"] if _plain(name) not in self._taken]
+        given = [(name.lower(), value) for name, value in response.headers.raw if _plain(name) in self._taken]
+        scope["headers"] = kept + given
+
+    def _complain(self, why: str) -> None:
+        """One line now and then: a crowd must not flood the log."""
+        if time.monotonic() - self._complained_at >= LOG_EVERY_S:
+            self._complained_at = time.monotonic()
+            _logger.warning("no verdict from %s (%s); handshakes are refused for it", shown(self._url), why)
+
+
+def _describe(scope: Scope) -> Headers:
+    """What the service cannot see by itself."""
+    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    query: bytes = scope.get("query_string", b"")
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    described = [
+        (b"x-original-uri", path + b"?" + query if query else path),
+        (b"x-original-method", scope.get("method", "GET").encode()),
+        (b"x-forwarded-host", host),
+        (b"x-forwarded-proto", b"https" if scope.get("scheme") in ("wss", "https") else b"http"),
+    ]
+    peer = scope.get("client")
+    return [*described, (b"x-real-ip", peer[0].encode())] if peer else described
+
+
+def _plain(name: bytes) -> bytes:
+    """A header's name as a CGI-like worker sees it, which takes `X_User` for `X-User`."""
+    return name.lower().replace(b"_", b"-")
+
+
+def _check_names(field: str, names: Sequence[str]) -> None:
+    if isinstance(names, str) or not all(_NAME.fullmatch(name) for name in names):
+        raise ConfigurationError(field, names, 'write a list of header names, as in ["authorization"]')
+    for name in names:
+        if _NEVER_SENT.fullmatch(name):
+            raise ConfigurationError(field, name, "leave this one out: it belongs to one connection only")

@@ -1,0 +1,197 @@
+"""Two legs joined: messages go across both ways until one leg ends, then the other is ended too.
+
+Each way is one pump, a task that takes one message at a time and waits until it is taken on: so neither leg is read
+while the other does not take. The first pump to stop says how each leg is told; the other one is cancelled and joined.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from herdgate import ConfigurationError
+from herdgate.asgi import Message, Receive, Send
+from herdgate.core.limits import check_number
+from herdgate_gateway.client_line import ClientLine
+from herdgate_gateway.close_codes import (
+    BAD_GATEWAY,
+    GOING_AWAY,
+    LOST,
+    MESSAGE_TOO_BIG,
+    NO_CODE,
+    POLICY_VIOLATION,
+    fit_reason,
+    to_client,
+    to_worker,
+)
+from herdgate_gateway.worker_leg import WorkerLeg
+
+__all__ = ["Bridge", "RelaySettings", "reap"]
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySettings:
+    """Limits of the relay.
+
+    Attributes:
+        max_message_bytes: the longest message, either way.
+        max_fragment_bytes: the longest frame from a worker. None: as long as a message.
+        max_queue: messages of a worker held while its client does not take them.
+        setup_s: seconds from the dial to the worker's 101.
+        idle_s: seconds without a message, either way, after which both legs are closed. None: no limit.
+        close_s: seconds a leg has to end once it is told to.
+        stall_s: seconds a leg may take to take one message.
+
+    Raises:
+        ConfigurationError: one of them is out of its range.
+    """
+
+    max_message_bytes: int = MIB
+    max_fragment_bytes: int | None = None
+    max_queue: int = 16
+    setup_s: float = 10.0
+    idle_s: float | None = None
+    close_s: float = 10.0
+    stall_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_number("max_message_bytes", self.max_message_bytes, least=1, unit="a whole number of bytes", whole=True)
+        if self.max_fragment_bytes is not None:
+            unit = "a whole number of bytes"
+            check_number("max_fragment_bytes", self.max_fragment_bytes, least=1, unit=unit, whole=True)
+        check_number("max_queue", self.max_queue, least=1, unit="a whole number of messages", whole=True)
+        for name in ("setup_s", "idle_s", "close_s", "stall_s"):
+            seconds = getattr(self, name)
+            check_number(name, seconds, least=0, unit="seconds", none="no limit" if name == "idle_s" else "")
+            if seconds == 0:
+                raise ConfigurationError(name, seconds, "write seconds, more than 0")
+
+
+class Farewell(NamedTuple):
+    """What one leg is told at the end: a code that may be sent (None: a close without one), and a reason."""
+
+    code: int | None
+    reason: str = ""
+
+
+class Ending(NamedTuple):
+    """How it ended.
+
+    Attributes:
+        client: what the client is told; None: it has ended the leg itself.
+        worker: what the worker is told, unless it has ended the leg itself.
+    """
+
+    client: Farewell | None
+    worker: Farewell
+
+
+_IDLE = Ending(Farewell(GOING_AWAY, "idle"), Farewell(GOING_AWAY, "idle"))
+_CLIENT_STALLED = Ending(Farewell(POLICY_VIOLATION, "does not read"), Farewell(GOING_AWAY, "the client does not read"))
+_WORKER_STALLED = Ending(Farewell(BAD_GATEWAY, "the worker does not read"), Farewell(POLICY_VIOLATION, "does not read"))
+_TOO_BIG = Ending(Farewell(MESSAGE_TOO_BIG, "message too big"), Farewell(GOING_AWAY, "the client broke a limit"))
+
+
+class Bridge:
+    """One client and one worker.
+
+    Args:
+        receive: the client's messages.
+        send: to the client, whose handshake is accepted.
+        line: the client's connection, where the server offers it.
+        leg: the worker's, open.
+    """
+
+    def __init__(
+        self, receive: Receive, send: Send, line: ClientLine | None, leg: WorkerLeg, settings: RelaySettings
+    ) -> None:
+        self._receive, self._send, self._line = receive, send, line
+        self._leg = leg
+        self._settings = settings
+        self._clock = asyncio.get_running_loop().time
+        self._last = self._clock()
+
+    async def run(self) -> None:
+        """Relay until a leg ends, and end the other."""
+        pumps = (asyncio.ensure_future(self._to_worker()), asyncio.ensure_future(self._to_client()))
+        try:
+            ending = await self._first_ending(pumps)
+        finally:
+            await reap(*pumps)
+        await asyncio.gather(
+            self._end_client(ending.client),
+            self._leg.close(ending.worker.code, ending.worker.reason, self._settings.close_s),
+        )
+
+    async def _first_ending(self, pumps: tuple[asyncio.Future[Ending], ...]) -> Ending:
+        idle_s = self._settings.idle_s
+        left = idle_s
+        while True:
+            done, _ = await asyncio.wait(pumps, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return next(pump for pump in pumps if pump in done).result()
+            if idle_s is not None:
+                left = self._last + idle_s - self._clock()
+                if left <= 0:
+                    return _IDLE
+
+    async def _to_worker(self) -> Ending:
+        leg, stall_s = self._leg, self._settings.stall_s
+        while (message := await self._receive())["type"] != "websocket.disconnect":
+            text = message.get("text")
+            data: str | bytes = message["bytes"] if text is None else text
+            if _is_longer(data, self._settings.max_message_bytes):
+                return _TOO_BIG
+            if not leg.write(data) and not await _in_time(leg.drain(), stall_s):
+                return _WORKER_STALLED
+            self._last = self._clock()
+        code, reason = message.get("code", NO_CODE), message.get("reason") or ""
+        return Ending(None, Farewell(to_worker(code), reason))
+
+    async def _to_client(self) -> Ending:
+        while (message := await self._leg.receive()) is not None:
+            event = {"type": "websocket.send", "text" if isinstance(message, str) else "bytes": message}
+            try:
+                if not await _in_time(self._send(event), self._settings.stall_s):
+                    return _CLIENT_STALLED
+            except (OSError, RuntimeError):  # uvicorn raises the second one if it has just ended the leg itself
+                return Ending(None, Farewell(to_worker(LOST)))
+            self._last = self._clock()
+        return Ending(Farewell(to_client(self._leg.code), self._leg.reason), Farewell(None))
+
+    async def _end_client(self, farewell: Farewell | None) -> None:
+        end = self._clock() + self._settings.close_s
+        if farewell is not None:
+            code, reason = farewell
+            event: Message = {"type": "websocket.close", "code": code, "reason": fit_reason(reason) if code else ""}
+            with suppress(OSError, RuntimeError):
+                await _in_time(self._send(event), self._settings.close_s)
+        if self._line is not None:
+            await self._line.end(end - self._clock())
+
+
+async def reap(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until they have ended; what they end with is not asked any more."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _in_time(doing: Awaitable[None], seconds: float) -> bool:
+    """False if it was not done within that time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await doing
+    except TimeoutError:
+        return False
+    return True
+
+
+def _is_longer(message: str | bytes, most: int) -> bool:
+    """True if its bytes on the wire are more than that many."""
+    if isinstance(message, bytes) or len(message) > most or 4 * len(message) <= most:
+        return len(message) > most
+    return len(message.encode()) > most

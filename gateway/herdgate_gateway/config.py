@@ -1,0 +1,57 @@
+"""`herdgate config`: the settings in force and where each is from, and whether a gateway could serve them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from herdgate_gateway.errors import ConfigurationError, SettingsError
+from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, as_json, as_toml, load, missing_for_serving
+
+__all__ = ["check", "config", "show"]
+
+config = typer.Typer(no_args_is_help=True, help="Show and check the settings of a gateway.")
+
+File = Annotated[
+    Path | None,
+    typer.Argument(envvar=CONFIG_VARIABLE, metavar="[FILE]", help="TOML file; HERDGATE_* variables hold over it."),
+]
+
+
+@config.command()
+def show(
+    file: File = None,
+    as_json_text: Annotated[bool, typer.Option("--json", help="Print JSON: settings and sources.")] = False,
+) -> None:
+    """Print the settings in force as TOML, each with its source; secrets are masked."""
+    try:
+        settings = load({}, file, os.environ)
+    except SettingsError as error:
+        _fail(error.faults)
+    typer.echo(as_json(settings) if as_json_text else as_toml(settings), nl=as_json_text)
+
+
+@config.command()
+def check(file: File = None) -> None:
+    """Check that a gateway could serve these settings: exit code 0, or 2 and one line per fault."""
+    try:
+        settings = load({}, file, os.environ)
+    except SettingsError as error:
+        _fail(error.faults)
+    if faults := missing_for_serving(settings):
+        _fail(faults)
+    typer.echo(f"ok: {_summary(settings)}")
+
+
+def _summary(settings: Settings) -> str:
+    counted = [(len(settings.workers), "worker"), (len(settings.routes), "route"), (len(settings.listen), "listener")]
+    parts = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted]
+    return f"{settings.rate:g} admissions per second, {', '.join(parts)}"
+
+
+def _fail(faults: Sequence[ConfigurationError]) -> NoReturn:
+    for fault in faults:
+        typer.echo(fault, err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,205 @@
+"""The relay, message by message: an ASGI app that joins a client's WebSocket to one of its own at a worker.
+
+    handshake -> check it -> choose a worker -> dial -> its 101 -> accept -> Bridge, until a leg ends
+
+Rules:
+- nothing is sent to the client before the worker has answered: its 101 becomes the client's 101, its refusal the
+  client's refusal, whole; anything else raises `Refused`, which the middleware around answers;
+- one arrival is one attempt at one worker, on a fresh connection;
+- a client that leaves ends its dial; nothing outlives the call, neither task nor socket;
+- a worker that breaks the rules, or a client that leaves, is nobody's error here: nothing is logged for one client.
+
+On uvicorn with `herdgate_gateway.client_leg` the client's connection is seen to its end; other servers see to it
+themselves. A close without a code is sent as `"code": None`, which uvicorn takes.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from websockets.http11 import Response
+
+from herdgate import Refused
+from herdgate.asgi import Message, Receive, Scope, Send
+from herdgate.core.clients import ForwardingHeader
+from herdgate.refusal import let_go, offers_http_denial, refuse_http, refuse_websocket, reject_websocket
+from herdgate_gateway.bridge import Bridge, RelaySettings, reap
+from herdgate_gateway.client_line import line_of
+from herdgate_gateway.close_codes import LOST, to_worker
+from herdgate_gateway.headers import (
+    Fault,
+    Forwarding,
+    accept_headers,
+    check_handshake,
+    refusal_headers,
+    request_headers,
+    target,
+)
+from herdgate_gateway.worker_leg import WorkerFailed, WorkerLeg, WorkerRefused
+from herdgate_gateway.workers import Assignment, WorkerPool
+
+__all__ = ["MessageRelay", "RelaySettings"]
+
+_NO_HANDSHAKE = Fault(426, "only WebSockets are spoken here")
+
+
+class MessageRelay:
+    """An ASGI app for WebSockets, to stand behind `AdmissionMiddleware`; plain requests are told so (426).
+
+    Args:
+        pool: the workers.
+        settings: its limits.
+        trusted_proxies: networks of peers whose word on the client's address and scheme is passed on.
+        forwarding_header: where they write the address.
+
+    Raises:
+        ConfigurationError: one of these is not of its kind.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        settings: RelaySettings | None = None,
+        *,
+        trusted_proxies: Sequence[str] = (),
+        forwarding_header: ForwardingHeader = "x-forwarded-for",
+    ) -> None:
+        self._pool = pool
+        self._settings = settings or RelaySettings()
+        self._forwarding = Forwarding(trusted_proxies, forwarding_header)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Relay one WebSocket.
+
+        Raises:
+            Refused: `upstream`, before anything was sent: no worker may have it (502), the one chosen is out of reach
+                or speaks no sense (502), or has not answered in time (504).
+        """
+        if scope["type"] == "http":
+            await refuse_http(send, *_ours(_NO_HANDSHAKE))
+            return
+        fault = check_handshake(scope)
+        if fault is not None:
+            await _refuse(scope, receive, send, _ours(fault))
+            return
+        if (await receive())["type"] != "websocket.connect":
+            return
+        assignment = self._pool.choose()
+        if assignment is None:
+            raise Refused("upstream")
+        leg = self._leg(scope)
+        client = _Client(receive)
+        try:
+            with assignment:
+                await self._serve(scope, client, send, assignment, leg)
+        finally:
+            client.close()
+            leg.abort()
+
+    async def _serve(self, scope: Scope, client: "_Client", send: Send, assignment: Assignment, leg: WorkerLeg) -> None:
+        try:
+            response = await self._dial(client, assignment, leg)
+        except WorkerRefused as refused:
+            assignment.release()
+            await _refuse(scope, client.receive, send, _worker_s(refused.response))
+            return
+        if response is None:
+            await let_go(send)
+            return
+        headers = accept_headers(response.headers.raw_items())
+        try:
+            await send({"type": "websocket.accept", "subprotocol": leg.subprotocol, "headers": headers})
+        except OSError:
+            await leg.close(to_worker(LOST), "", self._settings.close_s)
+            return
+        await Bridge(client.receive, send, line_of(scope), leg, self._settings).run()
+
+    async def _dial(self, client: "_Client", assignment: Assignment, leg: WorkerLeg) -> Response | None:
+        """The worker's 101; None if the client left meanwhile."""
+        dialling = asyncio.ensure_future(self._open(assignment, leg))
+        try:
+            await client.wait_left(dialling)
+            return await dialling if dialling.done() else None
+        finally:
+            await reap(dialling)
+
+    async def _open(self, assignment: Assignment, leg: WorkerLeg) -> Response:
+        """Dial, and tell the pool what came of it."""
+        try:
+            async with asyncio.timeout(self._settings.setup_s):
+                response = await leg.open(assignment.worker.host, assignment.worker.port)
+        except TimeoutError:
+            assignment.failed()
+            raise Refused("upstream", 504) from None
+        except WorkerRefused:
+            assignment.answered()
+            raise
+        except WorkerFailed as failed:
+            (assignment.answered if failed.is_alive else assignment.failed)()
+            raise Refused("upstream") from failed
+        assignment.connected()
+        return response
+
+    def _leg(self, scope: Scope) -> WorkerLeg:
+        settings = self._settings
+        return WorkerLeg(
+            target(scope),
+            request_headers(scope, self._forwarding),
+            [name for name in scope.get("subprotocols") or () if name],
+            max_message_bytes=settings.max_message_bytes,
+            max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,
+            max_queue=settings.max_queue,
+        )
+
+
+class _Client:
+    """The client's messages, with one read ahead while the worker is dialled, so that its leaving is seen."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._ahead: asyncio.Future[Message] | None = None
+
+    async def wait_left(self, dialling: asyncio.Future[Response]) -> None:
+        """Wait until the client has left, or the dial is over."""
+        self._ahead = asyncio.ensure_future(self._receive())
+        await asyncio.wait((dialling, self._ahead), return_when=asyncio.FIRST_COMPLETED)
+        if self._ahead.done() and self._ahead.result()["type"] != "websocket.disconnect":
+            await asyncio.wait((dialling,))  # it speaks before its 101: that message waits, and nothing watches it
+
+    async def receive(self) -> Message:
+        """The next message."""
+        ahead, self._ahead = self._ahead, None
+        return await (self._receive() if ahead is None else ahead)
+
+    def close(self) -> None:
+        """Drop a read nobody waits for any more."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+
+
+class _Answer(NamedTuple):
+    """An HTTP response to a handshake."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+def _worker_s(response: Response) -> _Answer:
+    body = bytes(response.body)
+    return _Answer(response.status_code, refusal_headers(response.headers.raw_items(), body), body)
+
+
+def _ours(fault: Fault) -> _Answer:
+    body = f"{fault.text}\n".encode()
+    headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+    if fault.status == 426:
+        headers += [(b"upgrade", b"websocket"), (b"sec-websocket-version", b"13")]  # RFC 9110 section 15.5.22
+    return _Answer(fault.status, headers, body)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
+    if offers_http_denial(scope):
+        await refuse_websocket(receive, send, *answer)
+    else:
+        await reject_websocket(send)

@@ -1,0 +1,44 @@
+"""Settings of the gateway: a TOML file, then HERDGATE_* in the environment, then flags; checked as one, then frozen.
+
+model, routes    the tree, with its defaults
+fields, texts    what a value of each kind may be
+table            what the tables have in common, and how to walk them
+sources          reads file, environment and flags
+load             puts these together; `agreement` checks what values ask of one another
+faults           says what is wrong; `suggestion` what may have been meant
+readiness        what serving needs beyond settings that can be right
+shown            settings as TOML or JSON
+"""
+
+from herdgate_gateway.settings.load import load
+from herdgate_gateway.settings.model import AdminTable, BreakerTable, RelayTable, Settings, TlsTable
+from herdgate_gateway.settings.readiness import missing_for_serving
+from herdgate_gateway.settings.routes import (
+    AuthTable,
+    ClientKeyTable,
+    ConnectionIdTable,
+    JwtTable,
+    RouteTable,
+    TierTable,
+)
+from herdgate_gateway.settings.shown import as_json, as_toml
+from herdgate_gateway.settings.sources import CONFIG_VARIABLE
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "AdminTable",
+    "AuthTable",
+    "BreakerTable",
+    "ClientKeyTable",
+    "ConnectionIdTable",
+    "JwtTable",
+    "RelayTable",
+    "RouteTable",
+    "Settings",
+    "TierTable",
+    "TlsTable",
+    "as_json",
+    "as_toml",
+    "load",
+    "missing_for_serving",
+]

@@ -1,0 +1,63 @@
+"""What settings ask of one another: each is right on its own, and all of them have to go together."""
+
+from collections.abc import Iterator
+
+from herdgate.core.errors import ConfigurationError
+from herdgate_gateway.listeners import Unix, read_listen
+from herdgate_gateway.settings.model import Settings
+from herdgate_gateway.settings.texts import is_any_port
+
+__all__ = ["disagreements"]
+
+
+def disagreements(settings: Settings) -> list[ConfigurationError]:
+    """All faults, by dotted field, each once."""
+    found = {str(fault): fault for check in _CHECKS for fault in check(settings)}
+    return list(found.values())
+
+
+def _check_core(settings: Settings) -> Iterator[ConfigurationError]:
+    try:
+        settings.address_rules()
+    except ConfigurationError as error:
+        yield error
+    for route in settings.routes:
+        try:
+            settings.route_limits(route)
+        except ConfigurationError as error:
+            yield error
+
+
+def _check_routes(settings: Settings) -> Iterator[ConfigurationError]:
+    names: set[str] = set()
+    owners: dict[str, str] = {}
+    for position, route in enumerate(settings.routes):
+        if route.name in names:
+            yield ConfigurationError(f"routes[{position}].name", route.name, "write a name that no other route has")
+        names.add(route.name)
+        for path in route.paths:
+            owner = owners.setdefault(path, route.name)
+            if owner != route.name:
+                way_out = f"leave it to route {owner}, or take it out there"
+                yield ConfigurationError(f"routes[{position}].paths", path, way_out)
+        key, auth = route.client_key, route.auth
+        if key and key.claim and not (auth and auth.jwt):
+            way_out = "give the route auth.jwt, whose claims are verified"
+            yield ConfigurationError(f"routes[{position}].client_key.claim", key.claim, way_out)
+
+
+def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:
+    admin = settings.admin.listen
+    if admin is not None and admin in settings.listen and not is_any_port(admin):
+        yield ConfigurationError("admin.listen", admin, "write another one than in listen")
+    if settings.proxy_protocol and not settings.trusted_proxies and not all(map(_is_local, settings.listen)):
+        yield ConfigurationError("proxy_protocol", True, "name in trusted_proxies who sends it")
+    if settings.health_path is not None and settings.health_path == settings.preflight_path:
+        yield ConfigurationError("preflight_path", settings.preflight_path, "write another one than health_path")
+
+
+def _is_local(spec: str) -> bool:
+    return isinstance(read_listen(spec), Unix)
+
+
+_CHECKS = (_check_core, _check_routes, _check_listeners)

@@ -1,0 +1,223 @@
+"""The settings of one gateway: a frozen tree, defaults included. `herdgate_gateway.settings.load` makes it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from herdgate.core.clients import AddressRules, ForwardingHeader
+from herdgate.core.errors import ConfigurationError
+from herdgate.core.limits import Limits
+from herdgate.origins import AllowedOrigins
+from herdgate_gateway.admin import AdminSettings
+from herdgate_gateway.breaker import BreakerSettings
+from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.settings.fields import Absent, address_limit, as_in, as_tuple, checked, core_limit, held, wait_s
+from herdgate_gateway.settings.routes import RouteTable
+from herdgate_gateway.settings.table import Table
+from herdgate_gateway.settings.texts import (
+    FilePath,
+    ListenSpec,
+    ListenSpecs,
+    Networks,
+    Origins,
+    Secrets,
+    Token,
+    UrlPath,
+    WorkerUrls,
+)
+
+__all__ = ["AdminTable", "BreakerTable", "RelayTable", "Settings", "TlsTable"]
+
+_LIMITS = Limits(rate=None)
+_ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
+_in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
+_DEFAULT_ROUTES = (RouteTable(name="default"),)
+
+
+class TlsTable(Table):
+    """Files of the certificate chain and its key, PEM. Both or neither: without them, clients speak plain HTTP."""
+
+    certificate: FilePath | None = None
+    key: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, value in (("certificate", self.certificate), ("key", self.key)):
+            if value is None and (self.certificate or self.key):
+                raise ConfigurationError(name, "nothing", "write certificate and key, or neither")
+        return self
+
+
+class AdminTable(Table):
+    """The admin listener; see `herdgate_gateway.admin.AdminSettings`."""
+
+    listen: Annotated[ListenSpec | None, Absent("off")] = _ADMIN.listen
+    token: Token | None = None
+    socket: FilePath | None = _ADMIN.socket
+    stale_after_s: Annotated[float, _in_admin] = _ADMIN.stale_after_s
+
+    def settings(self) -> AdminSettings:
+        """The same for the admin server."""
+        token = None if self.token is None else self.token.get_secret_value()
+        return AdminSettings(listen=self.listen, token=token, socket=self.socket, stale_after_s=self.stale_after_s)
+
+
+class RelayTable(Table):
+    """The relay between clients and workers; see `herdgate_gateway.relay.RelaySettings`."""
+
+    max_message_bytes: Annotated[int, _in_relay] = _RELAY.max_message_bytes
+    max_fragment_bytes: Annotated[int, _in_relay] = Field(default_factory=lambda data: data["max_message_bytes"])
+    max_queue: Annotated[int, _in_relay] = _RELAY.max_queue
+    setup_s: Annotated[float, _in_relay] = _RELAY.setup_s
+    idle_s: Annotated[float | None, _in_relay, Absent("none")] = _RELAY.idle_s
+    close_s: Annotated[float, _in_relay] = _RELAY.close_s
+    stall_s: Annotated[float, _in_relay] = _RELAY.stall_s
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_fragment_bytes > self.max_message_bytes:
+            raise ConfigurationError("max_fragment_bytes", self.max_fragment_bytes, "write max_message_bytes at most")
+        return self
+
+    def settings(self) -> RelaySettings:
+        """The same for the relay."""
+        return RelaySettings(**self.model_dump())
+
+
+class BreakerTable(Table):
+    """When a worker gets no more arrivals; see `herdgate_gateway.breaker.BreakerSettings`."""
+
+    failures: Annotated[int, _in_breaker] = _BREAKER.failures
+    open_s: Annotated[float, _in_breaker] = _BREAKER.open_s
+    ramp_s: Annotated[float, _in_breaker] = _BREAKER.ramp_s
+
+    def settings(self) -> BreakerSettings:
+        """The same for the pool of workers."""
+        return BreakerSettings(**self.model_dump())
+
+
+def _check_routes(field: str, value: tuple[object, ...]) -> None:
+    if not value:
+        raise ConfigurationError(field, [], "write at least one, or leave it out for one on every path")
+
+
+class Settings(Table):
+    """All settings of one gateway.
+
+    Attributes:
+        listen: where clients connect; see `herdgate_gateway.listeners`.
+        workers: `ws://host:port`, unique.
+        rate: admissions per second, R. None: not set, which `serve` does not take.
+        burst, admit_fraction, hold_s, grace_s, hint_cap_s, horizon_s: see `herdgate.Limits`.
+        max_open, max_pending, max_memory_bytes: limits of the whole process; see `herdgate.Limits`.
+        secrets: sign tickets, the first signs. None: a random one.
+        trusted_proxies, forwarding_header, ipv6_prefix, ipv6_network_prefix, exempt_networks: see
+            `herdgate.AddressRules`.
+        proxy_protocol: trusted peers begin with a PROXY protocol header.
+        allowed_origins: pages that may connect.
+        health_path: answers 200 on the listeners of clients. None: off.
+        preflight_path, max_wait_s, max_held, enforce: see `herdgate.AdmissionMiddleware`.
+        routes: at least one.
+    """
+
+    listen: ListenSpecs = ("127.0.0.1:8000",)
+    workers: WorkerUrls = ()
+    rate: Annotated[float | None, core_limit, Absent("none")] = None
+    burst: Annotated[float | None, core_limit, Absent("none")] = None
+    admit_fraction: Annotated[float, core_limit] = _LIMITS.admit_fraction
+    hold_s: Annotated[float, core_limit] = _LIMITS.hold_s
+    grace_s: Annotated[float, core_limit] = _LIMITS.grace_s
+    hint_cap_s: Annotated[float, core_limit] = _LIMITS.hint_cap_s
+    horizon_s: Annotated[float, core_limit] = _LIMITS.horizon_s
+    max_open: Annotated[int | None, core_limit, Absent("none")] = None
+    max_pending: Annotated[int | None, core_limit, Absent("none")] = None
+    max_memory_bytes: Annotated[int | None, core_limit, Absent("none")] = None
+    secrets: Secrets | None = None
+    trusted_proxies: Networks = ()
+    forwarding_header: ForwardingHeader = "x-forwarded-for"
+    proxy_protocol: bool = False
+    ipv6_prefix: Annotated[int, address_limit] = 64
+    ipv6_network_prefix: Annotated[int, address_limit] = 48
+    exempt_networks: Networks = ()
+    allowed_origins: Origins = "same-host"
+    health_path: Annotated[UrlPath | None, Absent("off")] = "/healthz"
+    preflight_path: Annotated[UrlPath | None, Absent("off")] = "/_herdgate/admission"
+    max_wait_s: Annotated[float, wait_s] = 0.5
+    max_held: Annotated[int, held] = 1_000
+    enforce: bool = True
+    tls: TlsTable = TlsTable()
+    admin: AdminTable = AdminTable()
+    relay: RelayTable = RelayTable()
+    breaker: BreakerTable = BreakerTable()
+    routes: Annotated[tuple[RouteTable, ...], checked(_check_routes), as_tuple] = _DEFAULT_ROUTES
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where each value is from, by dotted field: `flag`, `env NAME`, `file PATH` or `default`."""
+        return self._sources
+
+    def secret_texts(self) -> tuple[str, ...] | None:
+        """The secrets for `herdgate.Gate`."""
+        return None if self.secrets is None else tuple(secret.get_secret_value() for secret in self.secrets)
+
+    def address_rules(self) -> AddressRules:
+        """How a peer becomes a client, for every route alike.
+
+        Raises:
+            ConfigurationError: never for settings that were loaded.
+        """
+        return AddressRules(
+            trusted_proxies=self.trusted_proxies,
+            forwarding_header=self.forwarding_header,
+            ipv6_prefix=self.ipv6_prefix,
+            ipv6_network_prefix=self.ipv6_network_prefix,
+            exempt_networks=self.exempt_networks,
+        )
+
+    def route_limits(self, route: RouteTable) -> Limits:
+        """What the gate of a route admits. Of a limit set here and at the route, the tighter one holds.
+
+        Raises:
+            ConfigurationError: never for settings that were loaded.
+        """
+        return Limits(
+            rate=self.rate,
+            burst=self.burst,
+            max_pending=_tighter(self.max_pending, route.max_pending),
+            max_open=_tighter(self.max_open, route.max_open),
+            max_memory_bytes=self.max_memory_bytes,
+            client=route.client.limits(),
+            anonymous=route.anonymous.limits() if route.anonymous else None,
+            address=route.address.limits(),
+            network=route.network.limits(),
+            admit_fraction=self.admit_fraction,
+            hold_s=self.hold_s,
+            grace_s=self.grace_s,
+            hint_cap_s=self.hint_cap_s,
+            horizon_s=self.horizon_s,
+        )
+
+    def route_origins(self, route: RouteTable) -> AllowedOrigins:
+        """Pages that may connect to a route, as `herdgate.AdmissionMiddleware` takes them."""
+        allowed = self.allowed_origins if route.allowed_origins is None else route.allowed_origins
+        return None if allowed == "any" else allowed
+
+    def route_max_wait_s(self, route: RouteTable) -> float:
+        """Longest time a handshake is held, seconds."""
+        return self.max_wait_s if route.max_wait_s is None else route.max_wait_s
+
+    def route_max_held(self, route: RouteTable) -> int:
+        """Handshakes held at the same time."""
+        return self.max_held if route.max_held is None else route.max_held
+
+    def route_enforce(self, route: RouteTable) -> bool:
+        """False: arrivals are only counted."""
+        return self.enforce if route.enforce is None else route.enforce
+
+
+def _tighter(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -1,0 +1,74 @@
+"""What a gateway needs before it can serve, and settings alone do not tell: a rate, workers, files that are there."""
+
+import os
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+from herdgate.core.errors import ConfigurationError
+from herdgate_gateway.auth import Jwt
+from herdgate_gateway.listeners import Unix, read_listen
+from herdgate_gateway.settings.faults import relocated, with_source
+from herdgate_gateway.settings.model import Settings, TlsTable
+
+__all__ = ["missing_for_serving"]
+
+
+def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
+    """All that keeps these settings from being served, by dotted field. Reads files; opens no socket."""
+    faults = [*_needs(settings), *_tls(settings.tls), *_key_files(settings), *_socket_folders(settings)]
+    return [with_source(fault, settings.sources.get(fault.field, "default")) for fault in faults]
+
+
+def _needs(settings: Settings) -> Iterator[ConfigurationError]:
+    if settings.rate is None:
+        yield ConfigurationError("rate", "nothing", "write the admissions per second that the workers can bear")
+    if not settings.workers:
+        yield ConfigurationError("workers", "nothing", 'write where they listen, as in ["ws://127.0.0.1:9001"]')
+
+
+def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:
+    if tls.certificate is None or tls.key is None:
+        return
+    unread = [*_unreadable("tls.certificate", tls.certificate), *_unreadable("tls.key", tls.key)]
+    yield from unread
+    if unread:
+        return
+    try:
+        # Without a function for the password, OpenSSL would ask for it on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=lambda: "")
+    except (ssl.SSLError, ValueError) as error:
+        reason = getattr(error, "reason", None) or "unreadable"
+        way_out = f"write PEM files of a chain and its own key, without a password ({reason})"
+        yield ConfigurationError("tls.certificate", tls.certificate, way_out)
+
+
+def _key_files(settings: Settings) -> Iterator[ConfigurationError]:
+    for position, route in enumerate(settings.routes):
+        jwt = route.auth.jwt.settings() if route.auth and route.auth.jwt else None
+        if jwt is None or jwt.is_url:
+            continue
+        try:
+            Jwt(jwt)
+        except ConfigurationError as error:
+            yield relocated(error, ("routes", position, "auth", "jwt"))
+
+
+def _socket_folders(settings: Settings) -> Iterator[ConfigurationError]:
+    places = [("listen", spec) for spec in settings.listen]
+    if settings.admin.listen is not None:
+        places.append(("admin.listen", settings.admin.listen))
+    paths = [(field, listen.path) for field, spec in places if isinstance(listen := read_listen(spec), Unix)]
+    if settings.admin.socket is not None:
+        paths.append(("admin.socket", str(settings.admin.socket)))
+    for field, path in paths:
+        if not os.access(Path(path).parent, os.W_OK | os.X_OK):
+            yield ConfigurationError(field, path, "make its folder first, one that this user may write to")
+
+
+def _unreadable(field: str, path: Path) -> Iterator[ConfigurationError]:
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        yield ConfigurationError(field, path, f"give a file that can be read ({error.strerror})")

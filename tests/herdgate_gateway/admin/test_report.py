@@ -1,0 +1,60 @@
+"""The text of `herdgate status`."""
+
+import time
+from typing import Any
+
+import pytest
+
+from herdgate import Gate, Limits
+from herdgate_gateway.admin import Status
+from herdgate_gateway.admin.report import rate_text, report
+from tests.herdgate_gateway.admin.running import Still, Worker, admin, ask
+
+
+@pytest.fixture
+def status() -> dict[str, Any]:
+    gates = {"chat": Gate(Limits(rate=1_250)).snapshot(), "feed": Gate(Limits(rate=None)).snapshot()}
+    workers = [Worker("ws://127.0.0.1:9001", open=1_200)]
+    with admin(Still(Status(gates, workers, time.time() - 3_720, "1.2.3"))) as server:
+        answer: dict[str, Any] = ask(server, "/status.json").json()
+    return answer
+
+
+def test_headline_says_version_uptime_and_state(status: dict[str, Any]) -> None:
+    assert report(status).splitlines()[0] == "herdgate 1.2.3, up 1 h 2 min, ready"
+    status.update(ready=False, reason="draining", uptime_s=75.0)
+    assert report(status).splitlines()[0] == "herdgate 1.2.3, up 1 min 15 s, not ready: draining"
+    status.update(uptime_s=7.9)
+    assert "up 7 s," in report(status)
+
+
+def test_each_route_and_worker_has_a_row_in_line_with_its_head(status: dict[str, Any]) -> None:
+    status["gates"]["chat"].update(open=12_345, admit_fraction=0.5)
+    lines = report(status).splitlines()
+    head, chat, feed = lines[2:5]
+    assert chat.split()[:5] == ["chat", "open,", "fraction", "0.5", "1,250/s"]
+    assert feed.split()[:4] == ["feed", "open", "no", "limit"]
+    assert chat.index("12,345") == head.index("active")
+    worker_head, worker = lines[-2:]
+    assert worker.split() == ["ws://127.0.0.1:9001", "up", "1,200", "0", "0"]
+    assert worker.index("1,200") == worker_head.index("active")
+
+
+def test_reasons_of_denials_are_told_where_there_are_any(status: dict[str, Any]) -> None:
+    assert "chat denied" not in report(status)
+    status["gates"]["chat"]["denied"].update(rate=3_900, full=100)
+    assert "chat denied: 3,900 rate, 100 full" in report(status)
+    assert " 4,000\n" in report(status)
+
+
+def test_no_workers_no_table(status: dict[str, Any]) -> None:
+    status["workers"] = []
+    assert "worker" not in report(status)
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(None, "no limit"), (0.0, "0/s"), (0.5, "0.5/s"), (1_234_567.0, "1,234,567/s"), (1e-9, "1e-09/s")],
+)
+def test_rate_has_its_unit(rate: float | None, text: str) -> None:
+    assert rate_text(rate) == text

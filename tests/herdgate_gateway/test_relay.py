@@ -1,0 +1,285 @@
+"""What passes through the relay, and what each side gets to see of the other: real sockets."""
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.herdgate_gateway.gateways import CLIENT_LEGS, Visitor, echo_worker, frame, gateway, scripted_worker, until
+from tests.wire import WAIT_S, ask, knock, open_socket, raw
+
+KEY = "MDEyMzQ1Njc4OWFiY2RlZg=="
+HANDSHAKE = {
+    "Host": "localhost",
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Key": KEY,
+    "Sec-WebSocket-Version": "13",
+}
+
+
+def request(
+    method: str = "GET",
+    target: str = "/ws",
+    *,
+    drop: str = "",
+    add: Iterable[tuple[str, str]] = (),
+    body: bytes = b"",
+) -> bytes:
+    pairs = [pair for pair in HANDSHAKE.items() if pair[0] != drop]
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in [*pairs, *add])]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_messages_of_either_kind_and_any_size_come_back_as_they_were(leg: str) -> None:
+    async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:
+        async with open_socket(front.port, "/ws") as client:
+            for message in ("", "text", "ü" * 70_000, b"", b"\0\xff" * 300, b"x" * (1 << 20)):
+                await client.send(message)
+                assert await asyncio.wait_for(client.recv(), WAIT_S) == message
+        await front.is_idle()
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_case_6_8_each_leg_negotiates_its_own_extensions(leg: str) -> None:
+    async with (
+        echo_worker() as worker,
+        gateway([worker.url], leg=leg) as front,
+        connect(f"ws://127.0.0.1:{front.port}/ws", proxy=None, max_size=1 << 21) as client,
+    ):
+        assert bool(client.protocol.extensions) is (leg != "ours"), "the client offers deflate"
+        for size in (1, 125, 126, 65_536, 1 << 20):
+            await client.send("x" * size)
+            assert await asyncio.wait_for(client.recv(), WAIT_S) == "x" * size
+
+    names = [name for name, _ in worker.seen[0]["headers"]]
+    assert b"sec-websocket-extensions" not in names, "the worker's leg is offered none"
+
+
+async def test_case_6_6_no_empty_subprotocol_header() -> None:
+    async def strict(visit: Visitor) -> None:
+        await visit.accept(then=frame(1, b"%d" % len(visit.header("sec-websocket-protocol"))))
+        await visit.reader.read(1)
+
+    async with (
+        scripted_worker(strict) as worker,
+        gateway([worker.url]) as front,
+        open_socket(front.port, "/ws") as client,
+    ):
+        assert await client.recv() == "0"
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_the_worker_chooses_the_subprotocol(leg: str) -> None:
+    async with (
+        echo_worker(subprotocol="v2") as worker,
+        gateway([worker.url], leg=leg) as front,
+        open_socket(front.port, "/ws", subprotocols=["v1", "v2"]) as client,
+    ):
+        assert client.subprotocol == "v2"
+
+    assert worker.seen[0]["subprotocols"] == ["v1", "v2"]
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_a_worker_that_chooses_none_leaves_the_client_without(leg: str) -> None:
+    async with (
+        echo_worker() as worker,
+        gateway([worker.url], leg=leg) as front,
+        open_socket(front.port, "/ws", subprotocols=["v1"]) as client,
+    ):
+        assert client.subprotocol is None
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_the_worker_sees_the_request_as_it_was_but_for_what_is_ours(leg: str) -> None:
+    shown = [
+        ("Connection", "Upgrade, X-Foo"),
+        ("Herdgate-Ticket", "1.abc"),
+        ("Cookie", "a=1; herdgate_ticket_default=1.abc; b=2"),
+        ("X-Forwarded-For", "203.0.113.9"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Foo", "1"),
+        ("X-Bar", "2"),
+        ("Authorization", "Bearer x"),
+    ]
+    asked = request(target="/a%2Fb%20c?x=%2f&herdgate_ticket=1.abc&y", drop="Connection", add=shown)
+    async with (
+        echo_worker() as worker,
+        gateway([worker.url], leg=leg) as front,
+        raw(front.port, asked) as client,
+    ):
+        assert (await client.head())[0] == 101
+
+    seen = worker.seen[0]
+    headers = {name.decode(): value.decode() for name, value in seen["headers"]}
+    assert (seen["raw_path"], seen["query_string"]) == (b"/a%2Fb%20c", b"x=%2f&y")
+    assert [name for name, _ in seen["headers"]].count(b"host") == 1
+    assert headers["host"] == headers["x-forwarded-host"] == "localhost"
+    assert headers["x-forwarded-for"] == "127.0.0.1"
+    assert headers["x-forwarded-proto"] == "http"
+    assert headers["cookie"] == "a=1; b=2"
+    assert (headers["x-bar"], headers["authorization"]) == ("2", "Bearer x")
+    assert not headers.keys() & {"x-foo", "herdgate-ticket"}
+
+
+async def test_a_trusted_proxy_s_client_is_passed_on() -> None:
+    shown = [("X-Forwarded-For", "198.51.100.1, 203.0.113.9"), ("X-Forwarded-Proto", "https")]
+    async with (
+        echo_worker() as worker,
+        gateway([worker.url], trusted_proxies=["127.0.0.1"]) as front,
+        open_socket(front.port, "/ws", headers=shown),
+    ):
+        pass
+
+    headers = dict(worker.seen[0]["headers"])
+    assert headers[b"x-forwarded-for"] == b"203.0.113.9"
+    assert headers[b"x-forwarded-proto"] == b"https"
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+async def test_what_the_worker_s_101_says_reaches_the_client(leg: str) -> None:
+    said = [(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2"), (b"x-session", b"7"), (b"x-hop", b"1")]
+    said.append((b"connection", b"x-hop"))
+    async with (
+        echo_worker(headers=said) as worker,
+        gateway([worker.url], leg=leg) as front,
+        open_socket(front.port, "/ws") as client,
+    ):
+        assert client.response is not None
+        headers = client.response.headers
+
+    assert headers.get_all("set-cookie") == ["a=1", "b=2"]
+    assert headers["x-session"] == "7"
+    assert "x-hop" not in headers
+    for name in ("date", "server", "sec-websocket-accept", "upgrade", "connection"):
+        assert len(headers.get_all(name)) <= 1, name
+
+
+async def test_a_message_in_the_same_segment_as_the_101_is_not_lost() -> None:
+    async def eager(visit: Visitor) -> None:
+        await visit.accept(then=frame(1, b"a") + frame(1, b"b", fin=False) + frame(0, b"c") + frame(8, b"\x03\xe8"))
+        await visit.reader.read()
+
+    async with (
+        scripted_worker(eager) as worker,
+        gateway([worker.url]) as front,
+        open_socket(front.port, "/ws") as client,
+    ):
+        assert [await client.recv(), await client.recv()] == ["a", "bc"]
+        await asyncio.wait_for(client.wait_closed(), WAIT_S)
+        assert client.close_code == 1000
+
+
+async def test_a_client_that_speaks_before_its_101_is_heard() -> None:
+    go = asyncio.Event()
+
+    async def slow(visit: Visitor) -> None:
+        await visit.read_head()
+        await go.wait()
+        await visit.accept()
+        _, length = await visit.reader.readexactly(2)
+        mask = await visit.reader.readexactly(4)
+        data = await visit.reader.readexactly(length & 127)
+        await visit.send(frame(1, bytes(byte ^ mask[place % 4] for place, byte in enumerate(data))))
+        await visit.reader.read()
+
+    async with scripted_worker(slow) as worker, gateway([worker.url]) as front, raw(front.port, request()) as client:
+        await until(lambda: bool(worker.visits), "the worker is dialled")
+        await client.send(frame(1, b"early", mask=True))
+        go.set()
+        assert (await client.head())[0] == 101
+        assert await client.frame() == (1, b"early")
+
+
+async def test_case_6_19_a_quiet_socket_sees_no_ping_and_the_application_s_pass_as_messages() -> None:
+    got: list[bytes] = []
+
+    async def listener(visit: Visitor) -> None:
+        await visit.accept()
+        await visit.send(frame(9, b"are you there"))
+        while data := await visit.reader.read(100):
+            got.append(data)
+
+    async with (
+        scripted_worker(listener) as worker,
+        gateway([worker.url]) as front,
+        open_socket(front.port, "/ws") as client,
+    ):
+        await until(lambda: bool(got), "the worker's ping is answered on its own leg")
+        assert got[0][0] == 0x8A
+        await client.send('{"type": "ping"}')
+        await (await client.ping())
+        await until(lambda: len(got) > 1, "a ping of the application is a message")
+        assert got[1][0] == 0x81
+
+
+@pytest.mark.parametrize("leg", CLIENT_LEGS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(request(add=[("Content-Length", "0"), ("Content-Length", "5")], body=b"hello"), id="lengths"),
+        pytest.param(request("POST"), id="POST"),
+        pytest.param(request(add=[("Upgrade", "websocket")]), id="two upgrades"),
+        pytest.param(request(add=[("Upgrade", "h2c")]), id="websocket and h2c"),
+        pytest.param(request(drop="Upgrade", add=[("Upgrade", "h2c"), ("Upgrade", "websocket")]), id="h2c first"),
+        pytest.param(request(drop="Upgrade", add=[("Upgrade", "websocket, h2c")]), id="a list"),
+        pytest.param(request(drop="Upgrade", add=[("Upgrade", "h2c")]), id="h2c"),
+        pytest.param(request(drop="Sec-WebSocket-Version", add=[("Sec-WebSocket-Version", "8")]), id="version 8"),
+        pytest.param(request(add=[("Sec-WebSocket-Version", "8")]), id="two versions"),
+        pytest.param(request(drop="Sec-WebSocket-Key", add=[("Sec-WebSocket-Key", "c2hvcnQ=")]), id="short key"),
+        pytest.param(request(add=[("Sec-WebSocket-Key", KEY)]), id="two keys"),
+        pytest.param(request(drop="Host"), id="no host"),
+        pytest.param(request(add=[("Host", "evil.example")]), id="two hosts"),
+        pytest.param(request(target="http://evil.example/ws"), id="absolute"),
+        pytest.param(request(target="/ws#x"), id="fragment"),
+        pytest.param(request(target="/ws?x#y"), id="fragment in the query"),
+        pytest.param(request(add=[("X-A", "1\r\n folded: 2")]), id="folded"),
+    ],
+)
+async def test_case_6_12_an_ambiguous_upgrade_is_refused_and_no_worker_dialled(leg: str, data: bytes) -> None:
+    async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:
+        async with raw(front.port, data) as client:
+            assert (await client.answer()).status in (400, 405, 426)
+        await front.is_idle()
+
+    assert not worker.seen
+
+
+@pytest.mark.parametrize("leg", ["ours", "wsproto"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(request(add=[("Content-Length", "5")], body=b"hello"), id="length"),
+        pytest.param(request(add=[("Transfer-Encoding", "chunked")], body=b"0\r\n\r\n"), id="chunked"),
+    ],
+)
+async def test_case_6_12_a_handshake_with_a_body_is_refused(leg: str, data: bytes) -> None:
+    async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:
+        async with raw(front.port, data) as client:
+            assert (await client.answer()).status == 400
+        await front.is_idle()
+
+    assert not worker.seen
+
+
+async def test_a_plain_request_is_told_what_is_spoken_here() -> None:
+    async with echo_worker() as worker, gateway([worker.url]) as front:
+        answer = await ask(front.port, "/ws")
+
+    assert answer.status == 426
+    assert answer.headers["upgrade"] == "websocket"
+    assert not worker.seen
+
+
+async def test_arrivals_are_spread_over_the_workers() -> None:
+    async with echo_worker() as one, echo_worker() as two, gateway([one.url, two.url]) as front:
+        async with open_socket(front.port, "/a"), open_socket(front.port, "/b"), open_socket(front.port, "/c"):
+            loads = [worker.open for worker in front.pool.snapshot()]
+            assert sorted(loads) == [1, 2]
+            assert front.gate.snapshot().open == 3
+        await front.is_idle()
+        assert {(await knock(front.port, "/ws")).status for _ in range(2)} == {101}
+    assert abs(len(one.seen) - len(two.seen)) <= 1
