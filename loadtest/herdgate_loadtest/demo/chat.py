@@ -54,4 +54,4 @@ def build(gate: Gate) -> AdmissionMiddleware:
         return JSONResponse(snapshot | {"admitted_at": [moment for moment in room.admitted_at if moment >= since]})
 
     routes = [WebSocketRoute("/chat", room.join), Route("/stats", stats)]
-    return AdmissionMiddleware(Starlette(routes=routes), gate=gate)
+    return AdmissionMiddleware(Starlette(routes=routes), gate=gate, max_wait_s=1.0)

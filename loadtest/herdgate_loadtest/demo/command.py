@@ -20,7 +20,7 @@ __all__ = ["demo"]
 
 def demo(
     herd: Annotated[int, typer.Option(help="Clients.")] = 2_000,
-    rate: Annotated[float, typer.Option(help="Admissions per second; the burst is one second of it.")] = 250.0,
+    rate: Annotated[float, typer.Option(help="Admissions per second; the burst is 1/20 s of it.")] = 250.0,
     once: Annotated[
         bool, typer.Option("--once", help="One round, then exit: 0 if all came back and the run is valid, else 1.")
     ] = False,

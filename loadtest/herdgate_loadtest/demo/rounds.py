@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from herdgate_loadtest.demo.server import DemoServer
+from herdgate_loadtest.demo.server import DemoServer, demo_limits
 from herdgate_loadtest.engine import Crowd, CrowdConfig, Record, ServerCounts, loopback_sources
 
 __all__ = ["Plan", "Round", "busiest_beyond_burst", "play_round"]
@@ -26,7 +26,7 @@ class Plan:
 
     Attributes:
         herd: clients.
-        rate: admissions per second; the burst is one second of it.
+        rate: admissions per second; the burst is a twentieth of a second of it.
     """
 
     herd: int
@@ -34,8 +34,8 @@ class Plan:
 
     @property
     def burst(self) -> float:
-        """Admissions at once: the gate's default."""
-        return max(1.0, self.rate)
+        """Admissions at once."""
+        return demo_limits(self.rate).burst or 1.0
 
     @property
     def ideal_s(self) -> float:

@@ -27,12 +27,17 @@ from herdgate import Gate, Limits
 from herdgate_loadtest.demo.chat import build
 from herdgate_loadtest.errors import CrowdError
 
-__all__ = ["DemoServer", "run_server"]
+__all__ = ["DemoServer", "demo_limits", "run_server"]
 
 _BACKLOG = 4096
 _ANSWER_S = 10.0
 _STOP_S = 10.0
 _LOOK_S = 0.1
+
+
+def demo_limits(rate: float) -> Limits:
+    """What the demo's gate admits: with a small bucket, so that no second is much busier than the rate."""
+    return Limits(rate=rate, burst=max(1.0, rate / 20))
 
 
 class DemoServer:
@@ -130,7 +135,7 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     logging.getLogger("herdgate").setLevel(logging.ERROR)  # denials are what the picture shows
     descriptor, rate = int(sys.argv[1]), float(sys.argv[2])
-    app = build(Gate(Limits(rate=rate)))
+    app = build(Gate(demo_limits(rate)))
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, proxy_headers=False, backlog=_BACKLOG, timeout_graceful_shutdown=1
     )

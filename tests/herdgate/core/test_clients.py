@@ -114,6 +114,7 @@ def test_peer_without_an_address_is_local(peer: str | None) -> None:
 
 
 def test_twenty_handshakes_with_a_rotating_first_entry_have_one_key() -> None:
+    """CASES 2.4."""
     draw = random.Random(24)
     rotating = [f"{IPv4Address(draw.getrandbits(32))}, 203.0.113.7" for _ in range(20)]
     assert len(set(rotating)) == 20
@@ -124,6 +125,7 @@ def test_twenty_handshakes_with_a_rotating_first_entry_have_one_key() -> None:
     "header", ["203.0.113.7", "10.0.0.1", "203.0.113.7, 10.0.0.1", "198.51.100.9, 203.0.113.7", "garbage", ""]
 )
 def test_untrusted_peer_is_the_client_whatever_it_forwards(header: str) -> None:
+    """CASES 2.4."""
     assert BEHIND_PROXY.client("198.51.100.9", [header]).key == "ip:198.51.100.9"
 
 

@@ -111,6 +111,7 @@ def test_rate_zero_admits_nobody() -> None:
 
 
 def test_sixty_a_minute_at_the_end_of_one_minute_leaves_nothing_for_the_start_of_the_next() -> None:
+    """CASES 2.14."""
     gcra = gcra_of(rate=1, burst=60)
     assert len(offer(gcra, [59.9] * 60)) == 60
     assert len(offer(gcra, [60.1] * 60)) == 0  # burst + 0.2 s x 1/s is 60.2, and 60 are in

@@ -95,6 +95,7 @@ def test_no_limit_admits_everybody() -> None:
 
 
 def test_random_addresses_of_one_ipv6_subscriber_share_its_limit() -> None:
+    """CASES 2.7."""
     gate = gate_of(Limits(rate=None, client=ClientLimits(rate=1, burst=5)))
     crowd = [USUAL.client(address) for address in addresses_in("2001:db8:0:1::/64", 100, seed=27)]
 
@@ -107,6 +108,7 @@ def test_random_addresses_of_one_ipv6_subscriber_share_its_limit() -> None:
     ("network", "reason"), [(ClientLimits(rate=1, burst=20), "client_rate"), (ClientLimits(open=20), "client_open")]
 )
 def test_a_wider_cap_holds_for_all_subscribers_of_one_ipv6_network(network: ClientLimits, reason: str) -> None:
+    """CASES 2.7."""
     rules = AddressRules(ipv6_network_prefix=56)
     gate = gate_of(Limits(rate=None, client=ClientLimits(rate=1, burst=5), network=network))
     crowd = [
@@ -139,10 +141,12 @@ def users(first: int, count: int) -> list[Client]:
 
 
 def test_hundred_users_behind_one_address_all_come_in(office: Gate) -> None:
+    """CASES 2.9."""
     assert verdicts(office, users(0, 100)) == ["in"] * 100
 
 
 def test_sixteenth_anonymous_of_an_address_is_refused_and_its_users_are_not(office: Gate) -> None:
+    """CASES 2.9."""
     assert verdicts(office, [USUAL.client(OFFICE)] * 16) == ["in"] * 15 + ["client_open"]
     assert verdicts(office, users(0, 100)) == ["in"] * 100
 

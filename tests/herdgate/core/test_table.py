@@ -118,7 +118,7 @@ print(refused, len(gcra), resident_bytes() - before)
 
 
 def test_million_keys_with_one_handshake_each_leave_a_bounded_table() -> None:
-    """In a process of its own, so that the memory is the table's."""
+    """CASES 2.10: In a process of its own, so that the memory is the table's."""
     done = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
     refused, places, grown = map(int, done.stdout.split())
     assert refused == 0  # nobody is refused for being one of many
@@ -127,6 +127,7 @@ def test_million_keys_with_one_handshake_each_leave_a_bounded_table() -> None:
 
 
 def test_flood_of_keys_all_over_their_limit_is_bounded_and_shares_cells() -> None:
+    """CASES 2.10."""
     gcra = KeyedGcra(rate=1 / 60, burst=1, most_keys=1_000)
     before = resident_bytes()
 

@@ -49,10 +49,10 @@ class Still:
         return self.ready
 
     async def set_rate(self, rate: float | None) -> None:
-        raise NotImplementedError
+        raise AssertionError("nobody changes what stands still")
 
     async def set_fraction(self, fraction: float) -> None:
-        raise NotImplementedError
+        raise AssertionError("nobody changes what stands still")
 
 
 class Controlled(Still):

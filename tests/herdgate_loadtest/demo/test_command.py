@@ -52,7 +52,7 @@ def test_a_crowd_that_is_cut_off_is_back_in_order() -> None:
     (line,) = finished.stdout.splitlines()
     record: dict[str, Any] = json.loads(line)
     assert record["valid"], record["reasons"]
-    assert (record["clients"], record["burst"], record["ideal_s"]) == (400, 100, 3.0)
+    assert (record["clients"], record["burst"], record["ideal_s"]) == (400, 5, 3.95)
     assert record["behaviours"]["obey"]["back"] == 400
     assert (record["failed"], record["leaked_permits"]) == (0, 0)
     assert record["denied"] > 0

@@ -104,7 +104,7 @@ def test_elapsed_time_has_a_row_of_its_own() -> None:
 
     assert list(rows) == ["cut off", "ideal", "elapsed", "clients", "tries"]
     assert rows["cut off"][-4:] == ["25", "of", "100", "in"]
-    assert rows["ideal"][-4:] == ["50", "of", "100", "in"]
+    assert rows["ideal"][-4:] == ["31", "of", "100", "in"]
     assert rows["elapsed"][1:] == ["1.5", "s"]
     assert rows["clients"][1:] == ["75", "waiting"]
     assert rows["tries"][1:] == ["80,", "of", "them", "50", "denied,", "5", "failed"]
