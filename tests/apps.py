@@ -17,6 +17,7 @@ import contextlib
 import json
 import time
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -65,12 +66,9 @@ class Site:
 
     def report(self) -> dict[str, Any]:
         """Everything there is to know, for JSON."""
-        snapshot = self.gate.snapshot()
-        denied, runs = dict(snapshot.denied), dict(self.runs)
-        fields = {name: getattr(snapshot, name) for name in snapshot.__dataclass_fields__}
         counts = {"setups": self.setups, "most_setups": self.most_setups, "running": self.running}
         seen = {"seen": self.seen[-5:], "decisions": dict(self.decisions)}
-        return {**fields, "denied": denied, "runs": runs, **counts, **seen}
+        return {**asdict(self.gate.snapshot()), "runs": dict(self.runs), **counts, **seen}
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

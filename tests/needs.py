@@ -1,17 +1,18 @@
 """Tests that need a browser or Node say so with a marker: `@pytest.mark.browser`, `@pytest.mark.node`.
 
-Where there is none they are skipped, and the reason is printed. With CI=true they fail instead, so that a green run
-has run everything.
+Those that need a Redis just start one. Where there is none they are skipped, and the reason is printed. With CI=true
+they fail instead, so that a green run has run everything.
 """
 
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-__all__ = ["chromium", "node", "pytest_runtest_setup"]
+__all__ = ["chromium", "node", "pytest_runtest_setup", "unmet"]
 
 NODE_PACKAGES = Path(__file__).parent / "node" / "node_modules"
 
@@ -34,7 +35,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, or fail with CI=true, a test whose need is not met."""
     for marker, find in NEEDS.items():
         if item.get_closest_marker(marker) and find() is None:
-            reason = f"needs {marker}: run scripts/setup"
-            if os.environ.get("CI") == "true":
-                pytest.fail(reason, pytrace=False)
-            pytest.skip(reason)
+            unmet(marker)
+
+
+def unmet(need: str) -> NoReturn:
+    """Skip the running test, or fail it with CI=true: it needs what is not here."""
+    reason = f"needs {need}: run scripts/setup"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)

@@ -1,87 +1,93 @@
 """The gateway as an ASGI app: finds the route of a request and hands it over.
 
-    websocket    first route that covers its path -> AdmissionMiddleware -> authentication -> relay; no route: 404
-    http         health, pre-flight; everything else: 404
+    websocket    first route that covers its path -> its checks, admission, authentication -> relay; no route: 404
+    http         health, pre-flight; another upgrade: 426; everything else: 404
 
 All routes share one calendar, so one rate; per-client limits, permits, denial and authentication are each route's own.
+
+Other settings are planned, which may fail, and then taken, which may not. A route keeps its gate by its name, so that
+permits, counts and calendar go on; all around the gate is made anew, and who is inside the old stays there to the end.
 """
 
+import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import parse_qs
+from weakref import WeakValueDictionary
 
-from herdgate import AdmissionMiddleware, ConfigurationError, Gate
-from herdgate.asgi import ASGIApp, Receive, Scope, Send
-from herdgate.paths import PathPatterns, route_path
+from herdgate import Gate
+from herdgate.asgi import Receive, Scope, Send
+from herdgate.paths import route_path
 from herdgate.refusal import refuse_http, refuse_websocket
-from herdgate_gateway.auth import AuthUrl, Jwt
-from herdgate_gateway.client_keys import key_from_cookie, key_from_header
+from herdgate_gateway.authentication import Authentication
+from herdgate_gateway.handshake import NO_HANDSHAKE, answer_of
 from herdgate_gateway.relay import MessageRelay
+from herdgate_gateway.route import Route
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.settings.routes import RouteTable
 from herdgate_gateway.workers import WorkerPool
 
 __all__ = ["Gateway"]
 
-ClientKey = Callable[[Scope], str | None]
-
-
-class _Route(NamedTuple):
-    patterns: PathPatterns
-    guarded: AdmissionMiddleware
-    authentication: Jwt | AuthUrl | None
-
 
 class Gateway:
     """Serves what its settings say.
 
     Attributes:
-        gates: by route name.
         pool: the workers.
 
     Raises:
-        ConfigurationError: settings that contradict each other.
+        ConfigurationError: a key file cannot be used.
     """
 
     def __init__(self, settings: Settings) -> None:
-        if len(settings.routes) > 1:
-            for name in ("max_open", "max_pending"):
-                if getattr(settings, name) is not None:
-                    raise ConfigurationError(name, getattr(settings, name), "write it at each of the routes")
         self.pool = WorkerPool(settings.workers, settings.breaker.settings())
-        self._relay = MessageRelay(
-            self.pool,
-            settings.relay.settings(),
-            trusted_proxies=settings.trusted_proxies,
-            forwarding_header=settings.forwarding_header,
-        )
-        self._health_path, self._preflight_path = settings.health_path, settings.preflight_path
-        self._secrets = settings.secret_texts() or (secrets.token_urlsafe(32),)
-        self._routes: list[_Route] = []
-        for route in settings.routes:
-            self._routes.append(self._route(settings, route))
+        self._settings = settings
+        self._routes: Sequence[Route] = ()
+        # Weak: a route that comes back has its old gate as long as sockets of it are open.
+        self._gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
+        self._set_live: dict[str, float | None] = {}
+        self._own_secrets = (secrets.token_urlsafe(32),)
+        self._retiring: set[asyncio.Task[None]] = set()
+        self.plan(settings)()
 
     @property
     def gates(self) -> Mapping[str, Gate]:
         """The gates by route name, in the order of the settings."""
-        return {route.guarded.gate.route: route.guarded.gate for route in self._routes}
+        return {route.table.name: route.gate for route in self._routes}
 
     def set_rate(self, rate: float | None) -> None:
-        """Change the one rate of all routes; see `herdgate.Gate.set_rate`."""
-        self._routes[0].guarded.gate.set_rate(rate)
+        """Change the one rate of all routes, until settings come with another; see `herdgate.Gate.set_rate`."""
+        self._routes[0].gate.set_rate(rate)
+        self._set_live["rate"] = rate
 
     def set_fraction(self, fraction: float) -> None:
-        """Change the admitted share on every route; see `herdgate.Gate.set_admit_fraction`."""
+        """Change the admitted share on every route, the same way; see `herdgate.Gate.set_admit_fraction`."""
         for route in self._routes:
-            route.guarded.gate.set_admit_fraction(fraction)
+            route.gate.set_admit_fraction(fraction)
+        self._set_live["admit_fraction"] = fraction
+
+    def plan(self, settings: Settings) -> Callable[[], None]:
+        """Make ready what may fail or take its time, for the result to make it so: call that in the loop.
+
+        It may run in another thread, one at a time. `relay` and `breaker` are taken only once, at the start.
+
+        Raises:
+            ConfigurationError: a key file cannot be used.
+        """
+        known = {route.table.name: route.authentication for route in self._routes}
+        planned = {table.name: _authentication(table, known.get(table.name)) for table in settings.routes}
+        return lambda: self._take(settings, planned)
 
     async def aclose(self) -> None:
         """Close what authentication holds open."""
-        for route in self._routes:
-            if route.authentication is not None:
-                await route.authentication.aclose()
+        retiring = tuple(self._retiring)
+        for task in retiring:
+            task.cancel()
+        await asyncio.gather(*retiring, return_exceptions=True)
+        for authentication in self._authentications():
+            await authentication.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -91,71 +97,82 @@ class Gateway:
             await self._serve_http(scope, receive, send)
 
     async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        guarded = self._guard_of(route_path(scope))
-        if guarded is not None:
-            await guarded(scope, receive, send)
+        route = self._route_of(route_path(scope))
+        if route is not None:
+            await route(scope, receive, send)
             return
         await receive()
         await refuse_websocket(receive, send, *_not_found("no route covers this path"))
 
     async def _serve_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
-        if path == self._health_path:
+        if path == self._settings.health_path:
             await refuse_http(send, 200, *_text(b"ok\n"))
             return
-        if path == self._preflight_path:
+        if path == self._settings.preflight_path:
             asked = parse_qs(scope.get("query_string", b"")[:4_096].decode("latin-1")).get("path", [""])[0]
-            guarded = self._guard_of(asked) if asked else None
-            if guarded is not None:
-                await guarded(scope, receive, send)
+            route = self._route_of(asked) if asked else None
+            if route is not None:
+                await route(scope, receive, send)
                 return
+        if any(name == b"upgrade" for name, _ in scope["headers"]):  # to something else, or to several things at once
+            await refuse_http(send, *answer_of(NO_HANDSHAKE))
+            return
         await refuse_http(send, *_not_found("only WebSockets are served here"))
 
-    def _guard_of(self, path: str) -> AdmissionMiddleware | None:
-        return next((route.guarded for route in self._routes if route.patterns.match(path)), None)
+    def _route_of(self, path: str) -> Route | None:
+        return next((route for route in self._routes if route.patterns.match(path)), None)
 
-    def _route(self, settings: Settings, route: RouteTable) -> _Route:
-        gate = Gate(
-            settings.route_limits(route),
-            secrets=self._secrets,
-            route=route.name,
-            beside=self._routes[0].guarded.gate if self._routes else None,
+    def _take(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> None:
+        live = {name: value for name, value in self._set_live.items() if _is_same(name, self._settings, settings)}
+        in_force = settings.model_copy(update=live)
+        routes = self._make_routes(in_force, planned)
+        limits = [in_force.route_limits(route.table) for route in routes]
+        replaced = self._authentications() - {known for known in planned.values() if known is not None}
+        # Nothing has changed so far, and from here on nothing fails.
+        for route, allowed in zip(routes, limits, strict=True):
+            route.gate.set_limits(allowed)
+            route.gate.set_secrets(settings.secret_texts() or self._own_secrets)
+            self._gates[route.table.name] = route.gate
+        self.pool.replace(settings.workers)
+        self._settings, self._routes, self._set_live = settings, routes, live
+        self._retire(replaced)
+
+    def _make_routes(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> list[Route]:
+        relay = MessageRelay(
+            self.pool,
+            settings.relay.settings(),
+            trusted_proxies=settings.trusted_proxies,
+            forwarding_header=settings.forwarding_header,
         )
-        authentication = _authentication(route)
-        app: ASGIApp = authentication(self._relay) if authentication else self._relay
-        guarded = AdmissionMiddleware(
-            app,
-            gate=gate,
-            websocket_paths=route.paths,
-            preflight_path=settings.preflight_path,
-            addresses=settings.address_rules(),
-            client_key=_client_key(route, authentication),
-            allowed_origins=settings.route_origins(route),
-            denial=route.denial,
-            statuses=route.statuses,
-            max_wait_s=settings.route_max_wait_s(route),
-            max_held=settings.route_max_held(route),
-            enforce=settings.route_enforce(route),
-        )
-        return _Route(PathPatterns("paths", route.paths), guarded, authentication)
+        beside = self._routes[0].gate if self._routes else None
+        routes: list[Route] = []
+        for table in settings.routes:
+            known = self._gates.get(table.name)
+            gate = known or Gate(settings.route_limits(table), route=table.name, beside=beside)
+            beside = beside or gate
+            routes.append(Route(settings, table, gate, planned[table.name], relay))
+        return routes
+
+    def _authentications(self) -> set[Authentication]:
+        return {route.authentication for route in self._routes if route.authentication is not None}
+
+    def _retire(self, replaced: Iterable[Authentication]) -> None:
+        for authentication in replaced:
+            task = asyncio.get_running_loop().create_task(authentication.retire())
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
 
 
-def _authentication(route: RouteTable) -> Jwt | AuthUrl | None:
-    if route.auth is None:
+def _authentication(table: RouteTable, known: Authentication | None) -> Authentication | None:
+    """The one there is, where it may stay: it has keys and connections at hand."""
+    if table.auth is None:
         return None
-    asking = route.auth.url_settings()
-    if asking is not None:
-        return AuthUrl(asking)
-    return Jwt(route.auth.jwt.settings()) if route.auth.jwt else None
+    return known if known is not None and known.serves(table.auth) else Authentication(table.auth)
 
 
-def _client_key(route: RouteTable, authentication: Jwt | AuthUrl | None) -> ClientKey | None:
-    key = route.client_key
-    if key is None:
-        return None
-    if key.claim is not None and isinstance(authentication, Jwt):
-        return authentication.client_key(key.claim)
-    return key_from_header(key.header) if key.header else key_from_cookie(key.cookie or "")
+def _is_same(name: str, one: Settings, other: Settings) -> bool:
+    return bool(getattr(one, name) == getattr(other, name))
 
 
 def _not_found(error: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

@@ -10,7 +10,7 @@ A client that leaves says nothing of the worker: neither a success nor a failure
 from dataclasses import dataclass
 from typing import Literal
 
-from herdgate.core.limits import check_number
+from herdgate.core.numbers import check_number
 
 __all__ = ["Breaker", "BreakerSettings", "BreakerState"]
 

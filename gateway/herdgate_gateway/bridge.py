@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from herdgate import ConfigurationError
 from herdgate.asgi import Message, Receive, Send
-from herdgate.core.limits import check_number
+from herdgate.core.numbers import check_number
 from herdgate_gateway.client_line import ClientLine
 from herdgate_gateway.close_codes import (
     BAD_GATEWAY,
@@ -25,9 +25,10 @@ from herdgate_gateway.close_codes import (
     to_client,
     to_worker,
 )
+from herdgate_gateway.tasks import reap
 from herdgate_gateway.worker_leg import WorkerLeg
 
-__all__ = ["Bridge", "RelaySettings", "reap"]
+__all__ = ["Bridge", "RelaySettings"]
 
 MIB = 1 << 20
 
@@ -171,13 +172,6 @@ class Bridge:
                 await _in_time(self._send(event), self._settings.close_s)
         if self._line is not None:
             await self._line.end(end - self._clock())
-
-
-async def reap(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until they have ended; what they end with is not asked any more."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _in_time(doing: Awaitable[None], seconds: float) -> bool:

@@ -10,6 +10,7 @@ What it adds:
   of small messages, or, compressed, a thousand times its size;
 - an answer to a handshake with a body, or with too long a header, which uvicorn leaves waiting for ever;
 - the reason for a client that breaks the protocol or a limit arrives, for the rest of what it sends is read;
+- text that is no UTF-8 is such a breach, and not an error with a traceback in the log;
 - TCP options (`tcp_options`), a deadline for the closing handshake, and a `ClientLine` for the app.
 
 Built on uvicorn 0.54 (the classes below it are not its public API).
@@ -22,6 +23,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 
 from herdgate_gateway.client_line import EXTENSION, ClientLine
+from herdgate_gateway.close_codes import INVALID_DATA
 from herdgate_gateway.tcp_options import set_tcp_options
 
 __all__ = ["client_leg_class"]
@@ -84,6 +86,15 @@ class _ClientLeg(WebSocketsSansIOProtocol):
         if event.fin:
             self.send_receive_event_to_app()
 
+    def send_receive_event_to_app(self) -> None:
+        whole = b"".join(self.frames)  # bytes, as ASGI asks for, and not the buffer they were gathered in
+        if self.curr_msg_data_type == "text" and not _is_utf_8(whole):
+            self.conn.fail(INVALID_DATA, "not UTF-8")
+            self.handle_parser_exception()
+            return
+        self.frames = [whole]
+        super().send_receive_event_to_app()
+
     def handle_ping(self) -> None:
         if self.writable.is_set():
             super().handle_ping()
@@ -132,3 +143,11 @@ class _ClientLeg(WebSocketsSansIOProtocol):
         if not self.transport.is_closing():
             self.transport.write(_BAD_REQUEST)
             self.transport.close()
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -2,7 +2,8 @@
 
 Rules:
 - hop-by-hop headers, and whatever `Connection` names, end here (RFC 9110 section 7.6.1); each leg negotiates its own
-  `Sec-WebSocket-*`; `Herdgate-*` is between the client and us;
+  `Sec-WebSocket-*`; what a client sends under `Herdgate-*` is between it and us;
+- the worker is told the connection id that was found in front, as `Herdgate-Connection-Id`;
 - the worker gets exactly one `Host`, the client's;
 - `X-Forwarded-For`, `-Proto` and `-Host` are ours, and whatever came under such a name is dropped, `Forwarded` and
   `X-Real-IP` too. An underscore counts as a hyphen, as some frameworks read it so;
@@ -20,7 +21,16 @@ from herdgate import AddressRules
 from herdgate.asgi import Scope
 from herdgate.core.clients import LOCAL, ForwardingHeader, parse_address
 
-__all__ = ["Fault", "Forwarding", "accept_headers", "check_handshake", "refusal_headers", "request_headers", "target"]
+__all__ = [
+    "Fault",
+    "Forwarding",
+    "accept_headers",
+    "check_handshake",
+    "raw_path",
+    "refusal_headers",
+    "request_headers",
+    "target",
+]
 
 Pair = tuple[bytes, bytes]
 
@@ -69,7 +79,7 @@ def check_handshake(scope: Scope) -> Fault | None:
         return Fault(426, "the WebSocket version spoken here is 13")
     if not _is_key(found.get(b"sec-websocket-key", ())):
         return Fault(400, "a handshake has exactly one Sec-WebSocket-Key, of 16 bytes")
-    if _TARGET.fullmatch(_path(scope)) is None or b"#" in scope.get("query_string", b""):
+    if _TARGET.fullmatch(raw_path(scope)) is None or b"#" in scope.get("query_string", b""):
         return Fault(400, "a handshake asks for a path")
     return None
 
@@ -84,11 +94,12 @@ def _is_key(values: Sequence[bytes]) -> bool:
 def target(scope: Scope) -> str:
     """The path and query to ask the worker for, percent-encoding untouched."""
     query: bytes = scope.get("query_string", b"")
-    path = _path(scope).decode("ascii")
+    path = raw_path(scope).decode("ascii")
     return f"{path}?{query.decode('latin-1')}" if query else path
 
 
-def _path(scope: Scope) -> bytes:
+def raw_path(scope: Scope) -> bytes:
+    """The path as it came."""
     raw: bytes | None = scope.get("raw_path")  # optional in ASGI
     return quote(scope["path"]).encode() if raw is None else raw
 
@@ -143,9 +154,13 @@ def request_headers(scope: Scope, forwarding: Forwarding) -> list[tuple[str, str
     pairs: Iterable[Pair] = scope["headers"]
     host = [(b"host", value) for name, value in pairs if name == b"host"]
     kept = [(name, value) for name, value in _end_to_end(pairs) if not _is_ours(name.replace(b"_", b"-"))]
-    return [
-        (name.decode("latin-1"), value.decode("latin-1")) for name, value in (*host, *kept, *forwarding.headers(scope))
-    ]
+    told = (*forwarding.headers(scope), *_connection_id(scope))
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in (*host, *kept, *told)]
+
+
+def _connection_id(scope: Scope) -> list[Pair]:
+    found: str | None = (scope.get("state") or {}).get("connection_id")
+    return [] if found is None else [(b"herdgate-connection-id", found.encode("ascii"))]
 
 
 def _is_ours(name: bytes) -> bool:

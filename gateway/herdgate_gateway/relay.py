@@ -1,6 +1,6 @@
 """The relay, message by message: an ASGI app that joins a client's WebSocket to one of its own at a worker.
 
-    handshake -> check it -> choose a worker -> dial -> its 101 -> accept -> Bridge, until a leg ends
+    handshake -> choose a worker -> dial -> its 101 -> accept -> Bridge, until a leg ends
 
 Rules:
 - nothing is sent to the client before the worker has answered: its 101 becomes the client's 101, its refusal the
@@ -15,36 +15,29 @@ themselves. A close without a code is sent as `"code": None`, which uvicorn take
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from websockets.http11 import Response
 
 from herdgate import Refused
 from herdgate.asgi import Message, Receive, Scope, Send
 from herdgate.core.clients import ForwardingHeader
-from herdgate.refusal import let_go, offers_http_denial, refuse_http, refuse_websocket, reject_websocket
-from herdgate_gateway.bridge import Bridge, RelaySettings, reap
+from herdgate.refusal import let_go, refuse_http
+from herdgate_gateway.bridge import Bridge, RelaySettings
 from herdgate_gateway.client_line import line_of
 from herdgate_gateway.close_codes import LOST, to_worker
-from herdgate_gateway.headers import (
-    Fault,
-    Forwarding,
-    accept_headers,
-    check_handshake,
-    refusal_headers,
-    request_headers,
-    target,
-)
+from herdgate_gateway.handshake import NO_HANDSHAKE, Answer, answer_of, refuse
+from herdgate_gateway.headers import Forwarding, accept_headers, refusal_headers, request_headers, target
+from herdgate_gateway.tasks import reap
 from herdgate_gateway.worker_leg import WorkerFailed, WorkerLeg, WorkerRefused
 from herdgate_gateway.workers import Assignment, WorkerPool
 
 __all__ = ["MessageRelay", "RelaySettings"]
 
-_NO_HANDSHAKE = Fault(426, "only WebSockets are spoken here")
-
 
 class MessageRelay:
-    """An ASGI app for WebSockets, to stand behind `AdmissionMiddleware`; plain requests are told so (426).
+    """An ASGI app for WebSockets, to stand behind `CheckedHandshake` and `AdmissionMiddleware`.
+
+    Plain requests are told what is spoken here (426).
 
     Args:
         pool: the workers.
@@ -76,11 +69,7 @@ class MessageRelay:
                 or speaks no sense (502), or has not answered in time (504).
         """
         if scope["type"] == "http":
-            await refuse_http(send, *_ours(_NO_HANDSHAKE))
-            return
-        fault = check_handshake(scope)
-        if fault is not None:
-            await _refuse(scope, receive, send, _ours(fault))
+            await refuse_http(send, *answer_of(NO_HANDSHAKE))
             return
         if (await receive())["type"] != "websocket.connect":
             return
@@ -101,7 +90,7 @@ class MessageRelay:
             response = await self._dial(client, assignment, leg)
         except WorkerRefused as refused:
             assignment.release()
-            await _refuse(scope, client.receive, send, _worker_s(refused.response))
+            await refuse(scope, client.receive, send, _worker_s(refused.response))
             return
         if response is None:
             await let_go(send)
@@ -177,29 +166,6 @@ class _Client:
             self._ahead.cancel()
 
 
-class _Answer(NamedTuple):
-    """An HTTP response to a handshake."""
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-
-
-def _worker_s(response: Response) -> _Answer:
+def _worker_s(response: Response) -> Answer:
     body = bytes(response.body)
-    return _Answer(response.status_code, refusal_headers(response.headers.raw_items(), body), body)
-
-
-def _ours(fault: Fault) -> _Answer:
-    body = f"{fault.text}\n".encode()
-    headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-    if fault.status == 426:
-        headers += [(b"upgrade", b"websocket"), (b"sec-websocket-version", b"13")]  # RFC 9110 section 15.5.22
-    return _Answer(fault.status, headers, body)
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
-    if offers_http_denial(scope):
-        await refuse_websocket(receive, send, *answer)
-    else:
-        await reject_websocket(send)
+    return Answer(response.status_code, refusal_headers(response.headers.raw_items(), body), body)

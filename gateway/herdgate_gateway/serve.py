@@ -5,12 +5,10 @@ The main loop publishes its counts for the admin thread four times a second.
 """
 
 import asyncio
+import gc
 import os
-import signal
-import ssl
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -18,22 +16,20 @@ from typing import Annotated
 import typer
 import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import herdgate
 from herdgate_gateway.admin import AdminServer, Status, hand_over
 from herdgate_gateway.app import Gateway
-from herdgate_gateway.client_leg import client_leg_class
+from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.listeners import open_listeners
-from herdgate_gateway.proxy_protocol import proxy_protocol_class
+from herdgate_gateway.reload import Reloader, hangups, hold_hangups
 from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, load, missing_for_serving
 
 __all__ = ["serve"]
 
-BACKLOG = 4096
 PUBLISH_S = 0.25
-STOP_SIGNS = (signal.SIGINT, signal.SIGTERM)
+GARBAGE_THRESHOLDS = (5_000, 10, 1_000)
 
 
 def serve(
@@ -50,29 +46,28 @@ def serve(
     """Serve: admit WebSockets at the set rate, in order, and relay them to workers.
 
     Settings come from the file, HERDGATE_* in the environment, and these options; the later ones win.
-    `herdgate config show` prints them all.
+    `herdgate config show` prints them all. SIGHUP makes it read them again, without closing a socket.
     """
+    hold_hangups()
     flags = {"listen": listen, "workers": worker, "rate": rate, "burst": burst, "admin.listen": admin}
+    read = partial(_read, flags, config)
+    settings = read()
+    _collect_in_small_lots()
+    uvloop.run(_serve(settings, read))
+
+
+def _collect_in_small_lots() -> None:
+    """Make full garbage collections rare: each stops the process for half a second over the sockets of a crowd."""
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+
+
+def _read(flags: Mapping[str, object], config: Path | None) -> Settings:
     settings = load(flags, config, os.environ)
     faults = missing_for_serving(settings)
     if faults:
         raise SettingsError(faults)
-    uvloop.run(_serve(settings))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, but a sign to stop ends it and not the process: there is more to close than it knows of."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for sign in STOP_SIGNS:
-            loop.add_signal_handler(sign, self.handle_exit, sign, None)
-        try:
-            yield
-        finally:
-            for sign in STOP_SIGNS:
-                loop.remove_signal_handler(sign)
+    return settings
 
 
 class _View:
@@ -111,15 +106,19 @@ class _View:
         self._timer = self._loop.call_later(PUBLISH_S, self._publish)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     listeners = open_listeners(settings.listen, BACKLOG)
     gateway = Gateway(settings)
-    server = _Server(_server_config(gateway, settings))
+    server = DataServer(gateway, settings)
     view = _View(gateway, server)
     admin = AdminServer(view, settings.admin.settings())
+    reloader = Reloader(read, partial(_plan, gateway, server), settings)
     try:
         admin.start()
-        await server.serve(sockets=listeners)
+        with hangups(reloader.ask):
+            reloading = asyncio.create_task(reloader.run())
+            await server.serve(sockets=listeners)
+            reloading.cancel()
     finally:
         view.stop()
         await gateway.aclose()
@@ -128,29 +127,11 @@ async def _serve(settings: Settings) -> None:
             listener.close()
 
 
-def _server_config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
-    relay = settings.relay.settings()
-    http: type[HttpToolsProtocol] = HttpToolsProtocol
-    if settings.proxy_protocol:
-        http = proxy_protocol_class(http, settings.trusted_proxies)
-    return uvicorn.Config(
-        gateway,
-        http=http,
-        ws=client_leg_class(
-            max_message_bytes=relay.max_message_bytes,
-            max_fragment_bytes=relay.max_fragment_bytes or relay.max_message_bytes,
-            close_s=relay.close_s,
-        ),
-        ws_max_size=relay.max_message_bytes,
-        ws_ping_interval=None,
-        ws_per_message_deflate=False,
-        lifespan="off",
-        proxy_headers=False,
-        server_header=False,
-        access_log=False,
-        backlog=BACKLOG,
-        ssl_certfile=settings.tls.certificate,
-        ssl_keyfile=None if settings.tls.key is None else str(settings.tls.key),
-        ssl_version=ssl.PROTOCOL_TLS_SERVER,
-        timeout_graceful_shutdown=10,
-    )
+def _plan(gateway: Gateway, server: DataServer, settings: Settings) -> Callable[[], None]:
+    takes = gateway.plan(settings), server.plan(settings)
+
+    def take() -> None:
+        for each in takes:
+            each()
+
+    return take

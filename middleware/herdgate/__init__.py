@@ -7,16 +7,19 @@
 Importing this package needs the standard library only.
 """
 
+from herdgate.core.classes import AdmissionClass
 from herdgate.core.clients import AddressRules
 from herdgate.core.errors import ConfigurationError, HerdgateError
 from herdgate.core.limits import ClientLimits, Limits
-from herdgate.gate import Gate, GateSnapshot
+from herdgate.gate import ClassSnapshot, Gate, GateSnapshot
 from herdgate.middleware import AdmissionMiddleware, Decision
 from herdgate.refused import Refused
 
 __all__ = [
     "AddressRules",
+    "AdmissionClass",
     "AdmissionMiddleware",
+    "ClassSnapshot",
     "ClientLimits",
     "ConfigurationError",
     "Decision",

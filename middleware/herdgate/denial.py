@@ -16,11 +16,12 @@ from herdgate.core.errors import ConfigurationError
 __all__ = [
     "TRY_AGAIN_LATER",
     "DenialStyle",
+    "challenge",
     "close_reason",
     "http_denial",
+    "our_cookie",
     "read_statuses",
     "retry_ms",
-    "ticket_cookie",
 ]
 
 DenialStyle = Literal["auto", "http", "close"]
@@ -98,6 +99,15 @@ def http_denial(denied: Denied) -> tuple[Headers, bytes]:
     return headers, body
 
 
+def challenge(status: int, told: str | None = None) -> Headers:
+    """What every 401 has beside the rest: how to authenticate (RFC 9110 section 11.6.1).
+
+    Args:
+        told: by whoever refused. None: a token is wanted (RFC 6750 section 3).
+    """
+    return [(b"www-authenticate", (told or "Bearer").encode("latin-1"))] if status == 401 else []
+
+
 def close_reason(denied: Denied) -> str:
     """The reason of a close denial: compact JSON, well under the 123 bytes a close frame has (RFC 6455 section 5.5)."""
     content: dict[str, int | str | None] = {"retry_ms": retry_ms(denied)}
@@ -106,15 +116,14 @@ def close_reason(denied: Denied) -> str:
     return json.dumps(content, separators=(",", ":"))
 
 
-def ticket_cookie(name: str, denied: Denied, *, path: str, grace_s: float, secure: bool, same_site: bool) -> bytes:
-    """The `Set-Cookie` value that makes a browser show the ticket with its next handshake (RFC 6265).
+def our_cookie(name: str, value: str, *, age_s: float, path: str, secure: bool, same_site: bool) -> bytes:
+    """The `Set-Cookie` value that makes a browser show a text of ours with its next handshakes (RFC 6265).
 
     Args:
-        grace_s: how long after its time the ticket is worth something.
+        age_s: how long the text is worth something.
         secure: the connection is TLS.
         same_site: the page is of our own host; else the cookie must be marked to travel, which takes TLS.
     """
-    age = math.ceil((denied.retry_s or 0) + grace_s)
-    text = f"{name}={denied.ticket}; Path={path}; Max-Age={age}; HttpOnly"
+    text = f"{name}={value}; Path={path}; Max-Age={math.ceil(age_s)}; HttpOnly"
     text += "; SameSite=Lax" if same_site or not secure else "; SameSite=None"
     return (text + "; Secure" if secure else text).encode()

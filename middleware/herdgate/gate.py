@@ -16,15 +16,33 @@ from weakref import WeakSet
 
 from herdgate.core.admission import AdmissionControl
 from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Reason, State
+from herdgate.core.classes import RESUME
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import Limits, check_rate
+from herdgate.core.limits import Limits
+from herdgate.core.numbers import check_rate
 from herdgate.core.permits import Permit
+from herdgate.core.sessions import SessionTokens
 from herdgate.core.tickets import TicketSigner
 from herdgate.memory import MemoryWatch
 from herdgate.stores.memory import MemoryStore
 
-__all__ = ["Gate", "GateSnapshot", "read_secrets"]
+__all__ = ["ClassSnapshot", "Gate", "GateSnapshot", "read_secrets"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSnapshot:
+    """One class of arrivals at one moment.
+
+    Attributes:
+        hints: hints given and neither kept nor over.
+        show_rate: share of hints that are kept, moving average.
+        admitted: arrivals admitted so far.
+    """
+
+    hints: int
+    show_rate: float
+    admitted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +54,7 @@ class GateSnapshot:
         rate: admissions per second now; None: no limit.
         burst: admissions at once after a quiet time; None without a rate.
         tokens: admissions possible at this moment; None without a rate.
-        hints: hints given and neither kept nor over.
-        show_rate: share of hints that are kept, moving average.
+        classes: by name, the first one first.
         firm_s: seconds of refill set aside for firm slots.
         admit_fraction: share of client keys let past.
         pending: permits of set-ups in progress.
@@ -55,8 +72,7 @@ class GateSnapshot:
     rate: float | None
     burst: float | None
     tokens: float | None
-    hints: int
-    show_rate: float
+    classes: Mapping[str, ClassSnapshot]
     firm_s: float
     admit_fraction: float
     pending: int
@@ -110,7 +126,11 @@ class Gate:
         beside: another gate, whose calendar this one shares: both admit one rate together, that of the first one's
             limits. Everything else is each gate's own.
         clock: monotonic seconds.
+        wall_clock: Unix seconds, for session tokens and for what tickets call the first moment of the calendar.
         rng: uniform numbers in [0, 1).
+
+    Attributes:
+        limits: those in force, of this process.
 
     Raises:
         ConfigurationError: a setting is wrong.
@@ -125,13 +145,12 @@ class Gate:
         processes: int = 1,
         beside: "Gate | None" = None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
     ) -> None:
         if not isinstance(route, str) or not re.fullmatch("[A-Za-z0-9_-]{1,64}", route):
             raise ConfigurationError("route", route, "write 1 to 64 letters, digits, - and _")
-        if not isinstance(limits, Limits):
-            raise ConfigurationError("limits", limits, "write Limits(rate=...)")
-        limits = limits.divided(processes)
+        limits = _divided(limits, processes)
         if processes > 1 and secrets is None:
             way_out = f"give the same ones to all {processes} processes, so that each can read the others' tickets"
             raise ConfigurationError("secrets", None, way_out)
@@ -139,13 +158,15 @@ class Gate:
         self.limits = limits
         self._processes = processes
         self._clock = clock
+        self._wall_clock = wall_clock
         self._memory = MemoryWatch(limits.max_memory_bytes)
         if beside is None:
-            self._store = MemoryStore(limits, rng, clock(), time.time_ns() // 1_000_000)
+            self._store = MemoryStore(limits, rng, clock(), int(wall_clock() * 1000))
         else:
             self._store = beside._store
-        signer = TicketSigner(read_secrets(secrets), route=route)
-        self._control = AdmissionControl(limits, signer, self._store, rng)
+        self._secrets = read_secrets(secrets)
+        self._sessions = self._session_tokens(limits, self._secrets)
+        self._control = AdmissionControl(limits, self._signers(limits, self._secrets), self._store, rng)
         self.held = 0
         self.gone = 0
         self._unenforced = 0
@@ -172,13 +193,21 @@ class Gate:
         self._control.permits.memory_full = self._memory.is_over(now)
         return self._control.screen(arrival, now)
 
-    def refuse(self, reason: LateReason) -> Denied:
-        """Deny an arrival that was admitted before; its permit is for the caller to release."""
-        now = self._clock()
+    def refuse(self, reason: LateReason, klass: str | None = None) -> Denied:
+        """Deny an arrival of a class that was admitted before; its permit is for the caller to release."""
+        now, place = self._clock(), self._control.position(klass)
         if reason == "auth":
-            return self._control.refuse(reason, None)
-        grant = self._store.defer(now) if reason == "auth_busy" else self._store.hint(now)
-        return self._control.refuse(reason, grant)
+            return self._control.refuse(reason, None, place)
+        grant = self._store.defer(now, place) if reason == "auth_busy" else self._store.hint(now, klass=place)
+        return self._control.refuse(reason, grant, place)
+
+    def session_token(self) -> str | None:
+        """Proof that its holder was admitted now, for the class `resume`; None where there is no such class."""
+        return None if self._sessions is None else self._sessions.give(self._wall_clock())
+
+    def is_session_token(self, text: str) -> bool:
+        """True if it was given by this route, and no longer than `Limits.session_ttl_s` ago."""
+        return self._sessions is not None and self._sessions.is_good(text, self._wall_clock())
 
     @contextmanager
     def holding(self, denied: Denied) -> Iterator[None]:
@@ -197,6 +226,33 @@ class Gate:
         else:
             self._unenforced += 1
         return self._control.permits.take(client)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Other limits from now on; what was counted and promised goes on, and sockets above a cap stay.
+
+        Gates beside each other share a calendar: give all of them the same rate, burst, classes and times.
+
+        Raises:
+            ConfigurationError: a limit is wrong, or `max_clients` is another one; nothing has changed then.
+        """
+        limits = _divided(limits, self._processes)
+        memory = MemoryWatch(limits.max_memory_bytes)
+        self._control.set_limits(limits, self._signers(limits, self._secrets))
+        self._store.set_limits(limits, self._clock())
+        self._sessions = self._session_tokens(limits, self._secrets)
+        self._memory = memory
+        self.limits = limits
+
+    def set_secrets(self, secrets: Sequence[str | bytes]) -> None:
+        """Other secrets from now on: the first signs; what one that is not among them has signed is void.
+
+        Raises:
+            ConfigurationError: they are no list of texts or bytes, or one is too short; nothing has changed then.
+        """
+        read = read_secrets(secrets)
+        self._control.signers = self._signers(self.limits, read)
+        self._sessions = self._session_tokens(self.limits, read)
+        self._secrets = read
 
     def set_rate(self, rate: float | None) -> None:
         """Change the rate, admissions per second, from now on; promises made stretch with it. None: no limit.
@@ -234,14 +290,16 @@ class Gate:
             rate=calendar.rate,
             burst=calendar.burst,
             tokens=calendar.tokens,
-            hints=calendar.hints,
-            show_rate=calendar.show_rate,
+            classes={
+                hints.name: ClassSnapshot(hints.outstanding, hints.show_rate, control.admitted[hints.name])
+                for hints in calendar.classes
+            },
             firm_s=max(0.0, calendar.firm - calendar.v),
             admit_fraction=control.admit_fraction,
             pending=control.permits.pending,
             open=control.permits.open,
             held=self.held,
-            admitted=control.admitted,
+            admitted=control.admitted.total(),
             denied=dict(control.denied),
             gone=self.gone,
             unenforced=self._unenforced,
@@ -249,6 +307,20 @@ class Gate:
             client_keys=control.client_keys,
         )
 
+    def _signers(self, limits: Limits, secrets: Sequence[bytes]) -> list[TicketSigner]:
+        return [TicketSigner(secrets, route=self.route, klass=klass.name) for klass in limits.classes]
+
+    def _session_tokens(self, limits: Limits, secrets: Sequence[bytes]) -> SessionTokens | None:
+        if not any(klass.name == RESUME for klass in limits.classes):
+            return None
+        return SessionTokens(secrets, route=self.route, ttl_s=limits.session_ttl_s)
+
     def _separate(self) -> None:
         """Become a gate of its own in a process that was forked from another; done by itself after a fork."""
         self._store.separate()
+
+
+def _divided(limits: Limits, processes: int) -> Limits:
+    if not isinstance(limits, Limits):
+        raise ConfigurationError("limits", limits, "write Limits(rate=...)")
+    return limits.divided(processes)

@@ -17,15 +17,17 @@ from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
 from herdgate.core.answers import Admitted, Arrival, Denied, Reason
 from herdgate.core.clients import AddressRules, Client
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import Limits, check_number
+from herdgate.core.limits import Limits
+from herdgate.core.numbers import check_number
 from herdgate.core.permits import Permit
 from herdgate.denial import (
     DenialStyle,
     Headers,
+    challenge,
     close_reason,
     http_denial,
+    our_cookie,
     read_statuses,
-    ticket_cookie,
 )
 from herdgate.gate import Gate
 from herdgate.identity import ClientKey, Identity
@@ -44,7 +46,7 @@ from herdgate.refusal import (
     reject_websocket,
 )
 from herdgate.refused import Refused
-from herdgate.request import COOKIE_PREFIX, Request, read_request
+from herdgate.request import SESSION_COOKIE, SESSION_HEADER, TICKET_COOKIE, Request, read_request
 from herdgate.settings import check_function, check_kind
 
 __all__ = ["AdmissionMiddleware", "Decision"]
@@ -90,6 +92,8 @@ class AdmissionMiddleware:
         addresses: how a client's address is found; by default the peer's.
         client_key: a better key for an arrival (account, verified claim), or None for its address.
         exempt_keys: keys from `client_key` that are let past and only counted.
+        client_class: which of `Limits.classes` an arrival is in, by name. None, or for whom it returns None: `resume`
+            with a session token, the last one without.
         allowed_origins: pages that may connect: a list, `same-host`, or None for all.
         denial: how handshakes are refused; `auto`: browsers by close 1013, everyone else by HTTP.
         statuses: HTTP statuses in place of the usual ones, by reason.
@@ -116,6 +120,7 @@ class AdmissionMiddleware:
         addresses: AddressRules | None = None,
         client_key: ClientKey | None = None,
         exempt_keys: Collection[str] = (),
+        client_class: ClientKey | None = None,
         allowed_origins: AllowedOrigins = None,
         denial: DenialStyle = "auto",
         statuses: Mapping[Reason, int] | None = None,
@@ -141,7 +146,7 @@ class AdmissionMiddleware:
         self._websockets = PathPatterns("websocket_paths", websocket_paths)
         self._http = PathPatterns("http_paths", http_paths)
         addresses = AddressRules() if addresses is None else addresses
-        self._identity = Identity(addresses, client_key, exempt_keys)
+        self._identity = Identity(addresses, client_key, exempt_keys, client_class, self.gate.is_session_token)
         self._origins = OriginRules(allowed_origins)
         self._denial = denial
         self._statuses = read_statuses(statuses or {})
@@ -176,7 +181,8 @@ class AdmissionMiddleware:
 
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = read_request(scope, self.gate.route, self._identity.forwarding_header)
-        visit = _Visit(scope, request, self._identity.client(scope, request), Inbox(receive), send)
+        client, klass = self._identity.client(scope, request), self._identity.klass(scope, request)
+        visit = _Visit(scope, request, client, klass, Inbox(receive), send)
         try:
             if scope["type"] == "websocket":
                 await visit.inbox.read_connect()
@@ -212,10 +218,11 @@ class AdmissionMiddleware:
 
     async def _verdict(self, visit: "_Visit") -> Admitted | Denied | None:
         """The gate's decision, after holding the arrival where its firm slot is close by."""
-        _, request, client, inbox, _ = visit
+        _, request, client, klass, inbox, _ = visit
         if _is_bodiless(visit.scope) and await inbox.has_left():
             return None
-        arrival = Arrival(client, request.ticket, self._origins.allow(request.origin, request.host))
+        allowed = self._origins.allow(request.origin, request.host)
+        arrival = Arrival(client, request.ticket, allowed, klass=klass)
         verdict = self.gate.decide(arrival)
         while isinstance(verdict, Denied) and self._is_worth_holding(verdict):
             with self.gate.holding(verdict):
@@ -237,6 +244,8 @@ class AdmissionMiddleware:
             answered = True
             if message["type"] in ("websocket.accept", "http.response.start"):
                 permit.opened()
+            if message["type"] == "websocket.accept":
+                message = self._with_session_token(visit, message)
             await visit.send(message)
 
         try:
@@ -245,21 +254,24 @@ class AdmissionMiddleware:
             if answered:
                 raise
             permit.release()
-            denied = self.gate.refuse(refused.reason)
+            denied = self.gate.refuse(refused.reason, visit.klass)
             self._count(visit, denied)
-            await self._deny(visit, denied, refused.status)
+            await self._deny(visit, denied, refused.status, refused.challenge)
         finally:
             permit.release()
 
-    async def _deny(self, visit: "_Visit", denied: Denied, status: int | None = None) -> None:
-        scope, request, _, inbox, send = visit
-        headers, body = http_denial(denied)
+    async def _deny(
+        self, visit: "_Visit", denied: Denied, status: int | None = None, challenged: str | None = None
+    ) -> None:
+        scope, request, _, _, inbox, send = visit
         status = status or self._statuses[denied.reason]
+        headers, body = http_denial(denied)
+        headers += challenge(status, challenged)
         if scope["type"] == "http":
             await refuse_http(send, status, [*headers, *self._origins.sharing(request.origin, request.host)], body)
         elif self._closes(request, denied) and offers_close_denial(scope):
             subprotocol = next(filter(None, scope.get("subprotocols") or ()), None)
-            await close_websocket(send, subprotocol, self._cookies(scope, request, denied), close_reason(denied))
+            await close_websocket(send, subprotocol, self._ticket_cookie(visit, denied), close_reason(denied))
         elif offers_http_denial(scope):
             await refuse_websocket(inbox.receive, send, status, headers, body)
         else:
@@ -271,18 +283,29 @@ class AdmissionMiddleware:
             return False
         return self._denial == "close" or (self._denial == "auto" and request.origin is not None)
 
-    def _cookies(self, scope: Scope, request: Request, denied: Denied) -> Headers:
+    def _with_session_token(self, visit: "_Visit", accept: Message) -> Message:
+        token = self.gate.session_token()
+        if token is None:
+            return accept
+        cookie = self._cookie(visit, f"{SESSION_COOKIE}{self.gate.route}", token, self.gate.limits.session_ttl_s)
+        return {**accept, "headers": [*accept.get("headers", ()), (SESSION_HEADER, token.encode()), cookie]}
+
+    def _ticket_cookie(self, visit: "_Visit", denied: Denied) -> Headers:
         if denied.ticket is None:
             return []
-        cookie = ticket_cookie(
-            COOKIE_PREFIX + self.gate.route,
-            denied,
+        age_s = (denied.retry_s or 0) + self.gate.limits.grace_s
+        return [self._cookie(visit, f"{TICKET_COOKIE}{self.gate.route}", denied.ticket, age_s)]
+
+    def _cookie(self, visit: "_Visit", name: str, value: str, age_s: float) -> tuple[bytes, bytes]:
+        scope, request = visit.scope, visit.request
+        return b"set-cookie", our_cookie(
+            name,
+            value,
+            age_s=age_s,
             path=_cookie_path(scope.get("root_path", "") + self._websockets.cookie_path()),
-            grace_s=self.gate.limits.grace_s,
             secure=scope.get("scheme") == "wss",
             same_site=request.origin is None or is_same_host(request.origin, request.host),
         )
-        return [(b"set-cookie", cookie)]
 
     def _count(self, visit: "_Visit", denied: Denied, *, enforced: bool = True) -> None:
         self._log.count(denied.reason)
@@ -309,6 +332,7 @@ class _Visit(NamedTuple):
     scope: Scope
     request: Request
     client: Client
+    klass: str | None
     inbox: Inbox
     send: Send
 

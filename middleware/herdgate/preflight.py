@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from herdgate.asgi import Scope, Send
 from herdgate.core.answers import Arrival, Denied, Reason
-from herdgate.denial import Headers, http_denial
+from herdgate.denial import Headers, challenge, http_denial
 from herdgate.gate import Gate
 from herdgate.identity import Identity
 from herdgate.origins import OriginRules
@@ -58,7 +58,8 @@ class Preflight:
             return _answer(404, {"error": "ask for a guarded path, as in ?path=/ws"})
         answer = self._reserve(scope, request)
         if isinstance(answer, Denied):
-            return self._statuses[answer.reason], *http_denial(answer)
+            status, (headers, body) = self._statuses[answer.reason], http_denial(answer)
+            return status, [*headers, *challenge(status)], body
         return _answer(200, {"ticket": answer})
 
     def _reserve(self, scope: Scope, request: Request) -> str | Denied:
@@ -67,7 +68,8 @@ class Preflight:
         if client.exempt:
             return ""
         allowed = self._origins.allow(request.origin, request.host)
-        answer = self._gate.reserve(Arrival(client, request.ticket, allowed))
+        klass = self._identity.klass(scope, request)
+        answer = self._gate.reserve(Arrival(client, request.ticket, allowed, klass=klass))
         if self._enforce or isinstance(answer, str):
             return answer
         self._gate.let_past(client, exempt=False).release()  # counted here, like a handshake in shadow mode

@@ -1,9 +1,13 @@
 """Refusing an arrival after it was admitted: what code behind the gate raises before it has answered a handshake."""
 
+import re
+
 from herdgate.core.answers import STATUS, LateReason
 from herdgate.core.errors import ConfigurationError, HerdgateError
 
 __all__ = ["Refused"]
+
+_CHALLENGE = re.compile(r"[\t\x20-\x7e\x80-\xff]+")  # RFC 9110 section 5.5
 
 
 class Refused(HerdgateError):  # noqa: N818 - an answer, as Denied is
@@ -17,16 +21,20 @@ class Refused(HerdgateError):  # noqa: N818 - an answer, as Denied is
         reason: `auth`: not allowed. `auth_busy`: nobody has time to find out. `upstream`: whoever should take it does
             not. `no_owner`: nobody owns it at the moment.
         status: HTTP status, 400 to 599. None: the usual one of the reason.
+        challenge: `WWW-Authenticate` of a 401. None: `Bearer`.
 
     Raises:
-        ConfigurationError: an unknown reason, or a status that is no refusal.
+        ConfigurationError: an unknown reason, a status that is no refusal, or a challenge that is no header's value.
     """
 
-    def __init__(self, reason: LateReason, status: int | None = None) -> None:
+    def __init__(self, reason: LateReason, status: int | None = None, *, challenge: str | None = None) -> None:
         if reason not in ("auth", "auth_busy", "upstream", "no_owner"):
             raise ConfigurationError("reason", reason, "write auth, auth_busy, upstream or no_owner")
         if status is not None and not 400 <= status <= 599:
             raise ConfigurationError("status", status, "write an HTTP status from 400 to 599")
+        if challenge is not None and not _CHALLENGE.fullmatch(challenge):
+            raise ConfigurationError("challenge", challenge, "write the value of a header, as in 'Basic realm=\"x\"'")
         super().__init__(f"{reason} ({status or STATUS[reason]})")
         self.reason: LateReason = reason
         self.status = status
+        self.challenge = challenge

@@ -1,7 +1,8 @@
 """What a guarded request says of itself: one pass over its headers, which also takes our tickets out.
 
-A ticket is shown as header, query parameter or cookie, in that order. All of them are removed from the scope in place,
-so that neither the app nor a server's access log, which reads the same scope, ever sees one.
+A ticket is shown as header, query parameter or cookie, in that order; a session token as header or cookie, for a query
+ends up in logs. All of them are removed from the scope in place, so that neither the app nor a server's access log,
+which reads the same scope, ever sees one.
 """
 
 from collections.abc import Iterable
@@ -10,11 +11,14 @@ from urllib.parse import unquote
 
 from herdgate.asgi import Scope
 
-__all__ = ["COOKIE_PREFIX", "Request", "read_request"]
+__all__ = ["SESSION_COOKIE", "SESSION_HEADER", "TICKET_COOKIE", "Request", "read_request"]
 
-COOKIE_PREFIX = "herdgate_ticket_"
+TICKET_COOKIE, SESSION_COOKIE = "herdgate_ticket_", "herdgate_session_"
+"""What our cookies begin with; the route's name follows."""
+
+TICKET_HEADER, SESSION_HEADER = b"herdgate-ticket", b"herdgate-session"
 QUERY_NAME = b"herdgate_ticket"
-HEADER_NAME = b"herdgate-ticket"
+_OURS = (TICKET_HEADER, SESSION_HEADER)
 
 
 class Request(NamedTuple):
@@ -22,30 +26,32 @@ class Request(NamedTuple):
 
     Attributes:
         ticket: what was shown, unchecked.
+        session: the session token that was shown, unchecked.
         origin: the `Origin` header; browsers always send one with a handshake.
         host: the `Host` header.
         forwarded: the values of the forwarding header asked for.
     """
 
     ticket: str | None
+    session: str | None
     origin: str | None
     host: str
     forwarded: tuple[str, ...]
 
 
 def read_request(scope: Scope, route: str, forwarding_header: str) -> Request:
-    """Read `scope` and remove every ticket from it."""
+    """Read `scope` and remove every ticket and session token from it."""
     found: dict[bytes, str] = {}
     forwarded: list[str] = []
     kept: list[tuple[bytes, bytes]] = []
-    cookies: list[str] = []
+    cookies: dict[str, str] = {}
     wanted_header = forwarding_header.encode()
     for name, value in scope["headers"]:
-        if name == HEADER_NAME:
+        if name in _OURS:
             found.setdefault(name, value.decode("latin-1"))
             continue
-        if name == b"cookie" and COOKIE_PREFIX.encode() in value:
-            others = _strip_cookies(value, f"{COOKIE_PREFIX}{route}", cookies)
+        if name == b"cookie" and b"herdgate_" in value:
+            others = _strip_cookies(value, cookies)
             if others:
                 kept.append((name, others))
             continue
@@ -56,19 +62,24 @@ def read_request(scope: Scope, route: str, forwarding_header: str) -> Request:
         kept.append((name, value))
     scope["headers"] = kept
     queried = _strip_query(scope)
-    ticket = next((text for text in (found.get(HEADER_NAME), queried, *cookies) if text), None)
-    return Request(ticket, found.get(b"origin"), found.get(b"host", ""), tuple(forwarded))
+    return Request(
+        ticket=found.get(TICKET_HEADER) or queried or cookies.get(f"{TICKET_COOKIE}{route}"),
+        session=found.get(SESSION_HEADER) or cookies.get(f"{SESSION_COOKIE}{route}"),
+        origin=found.get(b"origin"),
+        host=found.get(b"host", ""),
+        forwarded=tuple(forwarded),
+    )
 
 
-def _strip_cookies(header: bytes, wanted: str, tickets: list[str]) -> bytes:
-    """The cookie header without our cookies; the values of the one wanted are added to `tickets`."""
+def _strip_cookies(header: bytes, ours: dict[str, str]) -> bytes:
+    """The cookie header without our cookies, which are added to `ours`; of one name the first that says something."""
     kept = []
     for pair in header.decode("latin-1").split(";"):
         name, _, value = pair.strip().partition("=")
-        if name == wanted:
-            tickets.append(value)
-        if not name.startswith(COOKIE_PREFIX):
+        if not name.startswith((TICKET_COOKIE, SESSION_COOKIE)):
             kept.append(pair.strip())
+        elif value:
+            ours.setdefault(name, value)
     return "; ".join(kept).encode("latin-1")
 
 

@@ -8,6 +8,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from importlib import import_module
 
 from herdgate.asgi import Receive, Scope, Send
@@ -28,6 +29,4 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         return
     if path.startswith("/_test/rate/"):
         _gate.set_rate(float(path.rpartition("/")[2]))
-    snapshot = _gate.snapshot()
-    fields = {name: getattr(snapshot, name) for name in snapshot.__dataclass_fields__}
-    await answer(send, {**fields, "denied": dict(snapshot.denied), "pid": os.getpid()})
+    await answer(send, {**asdict(_gate.snapshot()), "pid": os.getpid()})

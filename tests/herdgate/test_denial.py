@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdgate.core.answers import STATUS, Denied, GateReason, LateReason, Quota, Reason
-from herdgate.denial import close_reason, http_denial, read_statuses, retry_ms, ticket_cookie
+from herdgate.denial import challenge, close_reason, http_denial, our_cookie, read_statuses, retry_ms
 
 TICKET = "1.AQGLz-Voe96tvu8AAAAqukUzCjjfpdqAxA"
 REASONS: tuple[Reason, ...] = (*get_args(GateReason), *get_args(LateReason))
@@ -75,6 +75,12 @@ def test_client_rate_names_its_quota() -> None:
     assert headers["ratelimit"] == '"client";r=0;t=3'
 
 
+def test_a_401_says_how_to_authenticate_and_nothing_else_does() -> None:
+    assert challenge(401) == [(b"www-authenticate", b"Bearer")]
+    assert challenge(401, 'Basic realm="caf\xe9"') == [(b"www-authenticate", b'Basic realm="caf\xe9"')]
+    assert challenge(403, "Basic") == challenge(429) == []
+
+
 def test_other_denials_name_no_quota() -> None:
     assert not [name for name in headers_of(Denied("rate", 1.0)) if name.startswith("ratelimit")]
 
@@ -117,17 +123,15 @@ def test_statuses_at_the_ends_of_the_range_are_taken(status: int) -> None:
     assert read_statuses({"rate": status})["rate"] == status
 
 
-def cookie_of(denied: Denied, *, secure: bool = True, same_site: bool = True) -> str:
-    return ticket_cookie(
-        "herdgate_ticket_default", denied, path="/ws", grace_s=60, secure=secure, same_site=same_site
-    ).decode()
+def cookie_of(age_s: float, *, secure: bool = True, same_site: bool = True) -> str:
+    name = "herdgate_ticket_default"
+    return our_cookie(name, TICKET, age_s=age_s, path="/ws", secure=secure, same_site=same_site).decode()
 
 
-def test_cookie_lasts_until_its_ticket_is_worth_nothing() -> None:
-    cookie = SimpleCookie(cookie_of(Denied("rate", 7.34, TICKET)))["herdgate_ticket_default"]
+def test_cookie_lasts_as_long_as_it_is_worth_something() -> None:
+    cookie = SimpleCookie(cookie_of(67.34))["herdgate_ticket_default"]
     assert cookie.value == TICKET
     assert (cookie["path"], cookie["max-age"], cookie["httponly"]) == ("/ws", "68", True)
-    assert SimpleCookie(cookie_of(Denied("rate", None, TICKET)))["herdgate_ticket_default"]["max-age"] == "60"
 
 
 @pytest.mark.parametrize(
@@ -140,5 +144,5 @@ def test_cookie_lasts_until_its_ticket_is_worth_nothing() -> None:
     ],
 )
 def test_cookie_travels_across_sites_only_over_tls(secure: bool, same_site: bool, end: str) -> None:
-    cookie = cookie_of(Denied("rate", 1.0, TICKET), secure=secure, same_site=same_site)
+    cookie = cookie_of(61, secure=secure, same_site=same_site)
     assert cookie == f"herdgate_ticket_default={TICKET}; Path=/ws; Max-Age=61; HttpOnly{end}"

@@ -13,25 +13,27 @@ import herdgate
 
 NAMES = {
     "AddressRules": "*, trusted_proxies=, forwarding_header=, ipv6_prefix=, ipv6_network_prefix=, exempt_networks=",
+    "AdmissionClass": "name, share=",
     "AdmissionMiddleware": (
         "app, limits=, *, gate=, secrets=, processes=, websocket_paths=, http_paths=, preflight_path=, addresses=, "
-        "client_key=, exempt_keys=, allowed_origins=, denial=, statuses=, max_wait_s=, max_held=, enforce=, "
-        "on_decision="
+        "client_key=, exempt_keys=, client_class=, allowed_origins=, denial=, statuses=, max_wait_s=, max_held=, "
+        "enforce=, on_decision="
     ),
+    "ClassSnapshot": "hints, show_rate, admitted",
     "ClientLimits": "rate=, burst=, open=",
     "ConfigurationError": "field, given, way_out",
     "Decision": "outcome, client, path, reason=, retry_s=, enforced=",
-    "Gate": "limits, *, secrets=, route=, processes=, beside=, clock=, rng=",
+    "Gate": "limits, *, secrets=, route=, processes=, beside=, clock=, wall_clock=, rng=",
     "GateSnapshot": (
-        "state, rate, burst, tokens, hints, show_rate, firm_s, admit_fraction, pending, open, held, admitted, denied, "
+        "state, rate, burst, tokens, classes, firm_s, admit_fraction, pending, open, held, admitted, denied, "
         "gone, unenforced, exempt, client_keys"
     ),
     "HerdgateError": None,
     "Limits": (
         "rate, burst=, max_pending=, max_open=, max_memory_bytes=, client=, anonymous=, address=, network=, "
-        "max_clients=, admit_fraction=, hold_s=, grace_s=, hint_cap_s=, horizon_s="
+        "max_clients=, admit_fraction=, classes=, session_ttl_s=, hold_s=, grace_s=, hint_cap_s=, horizon_s="
     ),
-    "Refused": "reason, status=",
+    "Refused": "reason, status=, *, challenge=",
 }
 
 METHODS = {
@@ -42,11 +44,15 @@ METHODS = {
         "drain": "",
         "holding": "denied",
         "let_past": "client, *, exempt",
-        "refuse": "reason",
+        "is_session_token": "text",
+        "refuse": "reason, klass=",
         "reserve": "arrival",
         "resume": "",
         "set_admit_fraction": "fraction",
+        "session_token": "",
+        "set_limits": "limits",
         "set_rate": "rate",
+        "set_secrets": "secrets",
         "snapshot": "",
     },
     "Limits": {"divided": "processes"},

@@ -21,6 +21,10 @@ def app_that_refuses(refused: Refused, after: Message | None = None) -> Any:
     return app
 
 
+async def nobody(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("somebody was admitted")
+
+
 async def answer(app: Any, scope: dict[str, Any]) -> list[Message]:
     return (await Connection(app, scope).done()).sent
 
@@ -51,6 +55,33 @@ async def test_a_status_of_its_own_takes_the_place_of_the_usual_one() -> None:
     app = AdmissionMiddleware(app_that_refuses(Refused("upstream", 504)), Limits(rate=10))
 
     assert (await answer(app, websocket_scope()))[0]["status"] == 504
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        (Refused("auth"), [b"Bearer"]),
+        (Refused("auth", 401, challenge='Basic realm="x"'), [b'Basic realm="x"']),
+        (Refused("auth", 403, challenge="Basic"), []),
+        (Refused("auth_busy"), []),
+    ],
+)
+@pytest.mark.parametrize("scope", [websocket_scope(), http_scope()], ids=["handshake", "request"])
+async def test_a_401_says_how_to_authenticate(refused: Refused, told: list[bytes], scope: Any) -> None:
+    app = AdmissionMiddleware(app_that_refuses(refused), Limits(rate=10), http_paths=("*",))
+
+    headers = (await answer(app, dict(scope)))[0]["headers"]
+
+    assert [value for name, value in headers if name == b"www-authenticate"] == told
+
+
+async def test_every_401_of_the_gate_says_how_to_authenticate() -> None:
+    app = AdmissionMiddleware(nobody, Limits(rate=0), statuses={"rate": 401}, preflight_path="/ask")
+
+    for scope in (websocket_scope(), http_scope("/ask", query_string=b"path=/ws")):
+        sent = await answer(app, scope)
+        assert sent[0]["status"] == 401
+        assert (b"www-authenticate", b"Bearer") in sent[0]["headers"]
 
 
 async def test_a_page_is_told_by_a_close_when_to_come_back() -> None:
@@ -131,3 +162,9 @@ def test_a_wrong_refusal_is_one_line_that_names_the_field(arguments: Any, field:
         Refused(*arguments)
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("challenge", ["", "Basic\r\nSet-Cookie: a=1", "\0", "\u20ac"])
+def test_a_challenge_that_no_header_can_hold_is_an_error(challenge: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^challenge: got "):
+        Refused("auth", 401, challenge=challenge)

@@ -11,6 +11,7 @@ from herdgate.request import Request, read_request
 TICKET = "1.AQGLz-Voe96tvu8AAAAqukUzCjjfpdqAxA"
 OTHER = "1.AAGLz-Voe96tvu8AAAAqukUzCjjfpdqAxA"
 COOKIE = f"herdgate_ticket_default={TICKET}".encode()
+SESSION = f"herdgate_session_default={TICKET}".encode()
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -25,7 +26,7 @@ def read(scope: dict[str, Any], header: str = "x-forwarded-for") -> Request:
 
 def test_request_without_anything_says_nothing() -> None:
     scope = scope_of()
-    assert read(scope) == Request(None, None, "", ())
+    assert read(scope) == Request(None, None, None, "", ())
     assert scope == scope_of()
 
 
@@ -130,13 +131,41 @@ def test_origin_host_and_forwarding_header_are_read_and_stay() -> None:
         (b"x-forwarded-for", b"10.0.0.1"),
     ]
     scope = scope_of(*headers)
-    assert read(scope) == Request(None, "https://app.example", "app.example", ("203.0.113.7", "10.0.0.1"))
+    assert read(scope) == Request(None, None, "https://app.example", "app.example", ("203.0.113.7", "10.0.0.1"))
     assert scope["headers"] == headers
     assert read(scope, "forwarded").forwarded == ("for=198.51.100.9",)
 
 
-names = st.sampled_from([b"herdgate-ticket", b"cookie", b"host", b"x"])
-values = st.sampled_from([TICKET.encode(), COOKIE, b"a=1; " + COOKIE, COOKIE + b"; a=1", b"\xff", b"", b";;", b"a=1"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"herdgate-session", TICKET.encode())],
+        [(b"cookie", b"a=1; " + SESSION)],
+        [(b"herdgate-session", TICKET.encode()), (b"cookie", b"herdgate_session_default=x")],
+        [(b"herdgate-session", b""), (b"cookie", SESSION)],
+        [(b"cookie", COOKIE + b"; " + SESSION)],
+    ],
+)
+def test_session_token_is_read_from_header_then_cookie(headers: Pairs) -> None:
+    assert read(scope_of(*headers)).session == TICKET
+
+
+def test_session_token_in_a_query_is_none_and_is_left_there() -> None:
+    scope = scope_of(query=b"herdgate_session=" + TICKET.encode())
+    assert read(scope).session is None
+    assert scope["query_string"] == b"herdgate_session=" + TICKET.encode()
+
+
+def test_ticket_in_the_query_is_taken_out_beside_one_in_a_header() -> None:
+    scope = scope_of((b"herdgate-ticket", TICKET.encode()), query=b"a=1&herdgate_ticket=" + OTHER.encode())
+    assert read(scope).ticket == TICKET
+    assert scope["query_string"] == b"a=1"
+
+
+names = st.sampled_from([b"herdgate-ticket", b"herdgate-session", b"cookie", b"host", b"x"])
+values = st.sampled_from(
+    [TICKET.encode(), COOKIE, b"a=1; " + COOKIE, COOKIE + b"; a=1", SESSION, b"\xff", b"", b";;", b"a=1"]
+)
 queries = st.lists(st.sampled_from([b"herdgate_ticket=" + TICKET.encode(), b"a=1", b"", b"herdgate_ticket"]))
 
 
@@ -146,5 +175,5 @@ def test_nothing_shown_as_a_ticket_is_ever_left(headers: Pairs, pairs: list[byte
     read(scope)
     assert b"herdgate_ticket" not in scope["query_string"]
     for name, value in scope["headers"]:
-        assert name != b"herdgate-ticket"
-        assert name != b"cookie" or b"herdgate_ticket_" not in value
+        assert name not in (b"herdgate-ticket", b"herdgate-session")
+        assert name != b"cookie" or (b"herdgate_ticket_" not in value and b"herdgate_session_" not in value)

@@ -23,6 +23,9 @@ from herdgate import AdmissionMiddleware, Gate, Limits
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.client_leg import client_leg_class
+from herdgate_gateway.connection_ids import ConnectionIds
+from herdgate_gateway.handshake import CheckedHandshake
+from herdgate_gateway.http_leg import HttpLeg
 from herdgate_gateway.relay import MessageRelay, RelaySettings
 from herdgate_gateway.workers import WorkerPool
 from tests.wire import WAIT_S, eventually
@@ -93,20 +96,28 @@ async def gateway(
     breaker: BreakerSettings | None = None,
     limits: Limits | None = None,
     denial: Any = "auto",
+    connection_ids: ConnectionIds | None = None,
     **relay: Any,
 ) -> AsyncIterator[Front]:
     """A gateway before these workers."""
     settings = settings or RelaySettings(close_s=1)
     pool = WorkerPool(workers, breaker)
     gate = Gate(limits or Limits(rate=None))
-    app = AdmissionMiddleware(MessageRelay(pool, settings, **relay), gate=gate, denial=denial)
+    guarded = AdmissionMiddleware(MessageRelay(pool, settings, **relay), gate=gate, denial=denial)
+    app = CheckedHandshake(guarded, connection_ids)
     ours = client_leg_class(
         max_message_bytes=settings.max_message_bytes,
         max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,
         close_s=settings.close_s,
     )
     ws: Any = ours if leg == "ours" else leg
-    options = {"ws_max_size": settings.max_message_bytes, "ws_ping_interval": None, "proxy_headers": False}
+    options: dict[str, Any] = {
+        "ws_max_size": settings.max_message_bytes,
+        "ws_ping_interval": None,
+        "proxy_headers": False,
+    }
+    if leg == "ours":
+        options["http"] = HttpLeg
     async with serve(app, ws=ws, ws_per_message_deflate=leg != "ours", **options) as port:
         yield Front(port, pool, gate)
 

@@ -52,7 +52,7 @@ class App:
             if message["type"] == "websocket.disconnect":
                 self.code = message["code"]
                 return
-            self.got.append(message.get("text") if message.get("bytes") is None else bytes(message["bytes"]))
+            self.got.append(message.get("text") if message.get("bytes") is None else message["bytes"])
 
 
 async def opened(client: Raw) -> None:
@@ -213,3 +213,23 @@ async def test_the_connection_is_kept_alive_and_small_messages_leave_at_once() -
 def test_a_server_without_the_extension_offers_no_line() -> None:
     assert line_of({"type": "websocket"}) is None
     assert line_of({"type": "websocket", "extensions": None}) is None
+
+
+async def test_a_message_in_fragments_reaches_the_app_as_bytes() -> None:
+    app = App()
+    async with serve(app, ws=leg()) as port, raw(port, handshake("/ws")) as client:
+        await opened(client)
+        await client.send(frame(2, b"a", fin=False, mask=True) + frame(0, b"b", mask=True))
+        await until(lambda: len(app.got) == 1, "the message")
+        assert type(app.got[0]) is bytes
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_text_that_is_no_utf_8_ends_the_leg_and_is_no_error(answers: bool) -> None:
+    async with serve(App(), ws=leg()) as port, raw(port, handshake("/ws")) as client:
+        await opened(client)
+        await client.send(frame(1, b"\xff", fin=False, mask=True) + frame(0, mask=True) + frame(1, b"more", mask=True))
+        assert await client.frame() == (8, b"\x03\xefnot UTF-8")
+        if answers:
+            await client.send(frame(8, b"\x03\xef", mask=True))
+        assert await client.read() == b""

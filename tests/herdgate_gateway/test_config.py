@@ -37,6 +37,7 @@ auth.jwt = { keys = "https://id.example/jwks", from = "query" }
 [[routes]]
 name = "rest"
 enforce = false
+connection_id = { path = 2 }
 auth = { url = "http://auth.example/" }
 """
 

@@ -109,6 +109,14 @@ def test_the_handshake_s_own_headers_and_those_between_two_hops_stay_here() -> N
     assert names == {"host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"}
 
 
+def test_the_worker_is_told_the_one_connection_id() -> None:
+    forged = [(b"herdgate-connection-id", b"forged"), (b"Herdgate_Connection_Id", b"forged")]
+    found = scope(*forged, (b"connection", b"herdgate-connection-id"), state={"connection_id": "abc"})
+
+    assert [pair for pair in sent(found) if "connection" in pair[0].lower()] == [("herdgate-connection-id", "abc")]
+    assert not value(scope(*forged, state={}), "herdgate-connection-id")
+
+
 def test_case_6_8_what_connection_names_stays_here() -> None:
     asked = scope((b"connection", b"Upgrade, X-Foo ,x-bar"), (b"x-foo", b"1"), (b"X-Bar", b"2"), (b"x-kept", b"3"))
 

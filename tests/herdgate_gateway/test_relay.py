@@ -1,35 +1,13 @@
 """What passes through the relay, and what each side gets to see of the other: real sockets."""
 
 import asyncio
-from collections.abc import Iterable
 
 import pytest
 from websockets.asyncio.client import connect
 
 from tests.herdgate_gateway.gateways import CLIENT_LEGS, Visitor, echo_worker, frame, gateway, scripted_worker, until
+from tests.herdgate_gateway.handshakes import request
 from tests.wire import WAIT_S, ask, knock, open_socket, raw
-
-KEY = "MDEyMzQ1Njc4OWFiY2RlZg=="
-HANDSHAKE = {
-    "Host": "localhost",
-    "Upgrade": "websocket",
-    "Connection": "Upgrade",
-    "Sec-WebSocket-Key": KEY,
-    "Sec-WebSocket-Version": "13",
-}
-
-
-def request(
-    method: str = "GET",
-    target: str = "/ws",
-    *,
-    drop: str = "",
-    add: Iterable[tuple[str, str]] = (),
-    body: bytes = b"",
-) -> bytes:
-    pairs = [pair for pair in HANDSHAKE.items() if pair[0] != drop]
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in [*pairs, *add])]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 @pytest.mark.parametrize("leg", CLIENT_LEGS)
@@ -214,55 +192,6 @@ async def test_case_6_19_a_quiet_socket_sees_no_ping_and_the_application_s_pass_
         await (await client.ping())
         await until(lambda: len(got) > 1, "a ping of the application is a message")
         assert got[1][0] == 0x81
-
-
-@pytest.mark.parametrize("leg", CLIENT_LEGS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(request(add=[("Content-Length", "0"), ("Content-Length", "5")], body=b"hello"), id="lengths"),
-        pytest.param(request("POST"), id="POST"),
-        pytest.param(request(add=[("Upgrade", "websocket")]), id="two upgrades"),
-        pytest.param(request(add=[("Upgrade", "h2c")]), id="websocket and h2c"),
-        pytest.param(request(drop="Upgrade", add=[("Upgrade", "h2c"), ("Upgrade", "websocket")]), id="h2c first"),
-        pytest.param(request(drop="Upgrade", add=[("Upgrade", "websocket, h2c")]), id="a list"),
-        pytest.param(request(drop="Upgrade", add=[("Upgrade", "h2c")]), id="h2c"),
-        pytest.param(request(drop="Sec-WebSocket-Version", add=[("Sec-WebSocket-Version", "8")]), id="version 8"),
-        pytest.param(request(add=[("Sec-WebSocket-Version", "8")]), id="two versions"),
-        pytest.param(request(drop="Sec-WebSocket-Key", add=[("Sec-WebSocket-Key", "c2hvcnQ=")]), id="short key"),
-        pytest.param(request(add=[("Sec-WebSocket-Key", KEY)]), id="two keys"),
-        pytest.param(request(drop="Host"), id="no host"),
-        pytest.param(request(add=[("Host", "evil.example")]), id="two hosts"),
-        pytest.param(request(target="http://evil.example/ws"), id="absolute"),
-        pytest.param(request(target="/ws#x"), id="fragment"),
-        pytest.param(request(target="/ws?x#y"), id="fragment in the query"),
-        pytest.param(request(add=[("X-A", "1\r\n folded: 2")]), id="folded"),
-    ],
-)
-async def test_case_6_12_an_ambiguous_upgrade_is_refused_and_no_worker_dialled(leg: str, data: bytes) -> None:
-    async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:
-        async with raw(front.port, data) as client:
-            assert (await client.answer()).status in (400, 405, 426)
-        await front.is_idle()
-
-    assert not worker.seen
-
-
-@pytest.mark.parametrize("leg", ["ours", "wsproto"])
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(request(add=[("Content-Length", "5")], body=b"hello"), id="length"),
-        pytest.param(request(add=[("Transfer-Encoding", "chunked")], body=b"0\r\n\r\n"), id="chunked"),
-    ],
-)
-async def test_case_6_12_a_handshake_with_a_body_is_refused(leg: str, data: bytes) -> None:
-    async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:
-        async with raw(front.port, data) as client:
-            assert (await client.answer()).status == 400
-        await front.is_idle()
-
-    assert not worker.seen
 
 
 async def test_a_plain_request_is_told_what_is_spoken_here() -> None:

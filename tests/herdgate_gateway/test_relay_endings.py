@@ -358,16 +358,6 @@ async def test_a_call_that_is_cancelled_leaves_nothing_running(when_s: float) ->
         assert pool.snapshot()[0].pending == 0
 
 
-async def test_a_server_that_refuses_without_words_is_asked_to() -> None:
-    channel = Channel({"type": "websocket.connect"})
-    asked = scope()
-    asked["headers"] = [pair for pair in asked["headers"] if pair[0] != b"upgrade"]
-
-    await MessageRelay(WorkerPool([]))(asked, channel.receive, channel.send)
-
-    assert [message["type"] for message in channel.sent] == ["websocket.close"]
-
-
 async def test_a_client_that_leaves_between_the_worker_s_101_and_its_own_is_told_to_the_worker() -> None:
     class Gone(Channel):
         async def send(self, message: Message) -> None:

@@ -157,7 +157,7 @@ def test_process_wide_caps_beside_several_routes_are_an_error(tmp_path: Path) ->
     finished = herdgate("serve", "--config", str(file))
 
     assert finished.returncode == 2
-    assert finished.stderr.strip() == "herdgate: max_open: got 5; write it at each of the routes"
+    assert finished.stderr.strip() == f"herdgate: max_open: got 5; write it at each of the routes (file {file})"
 
 
 async def _is(value: object, wanted: object) -> bool:
@@ -166,3 +166,50 @@ async def _is(value: object, wanted: object) -> bool:
 
 async def _admits(port: int) -> bool:
     return (await knock(port, "/ws")).status == 101
+
+
+async def test_client_that_was_in_before_comes_before_newcomers() -> None:
+    toml = """
+rate = 0.01
+burst = 2
+[[classes]]
+name = "resume"
+share = 1
+[[classes]]
+name = "normal"
+share = 0
+"""
+    async with echo_worker() as worker:
+        with serving(toml, worker.url) as gateway:
+            first, second = [await knock(gateway.port, "/ws") for _ in range(2)]
+            token = first.headers["herdgate-session"]
+            assert "herdgate_session_default=" in second.headers["set-cookie"]
+            newcomer = await knock(gateway.port, "/ws")
+            resuming = await knock(gateway.port, "/ws", headers=[("Herdgate-Session", token)])
+            assert (newcomer.status, resuming.status) == (429, 429)
+            classes = gateway.status()["gates"]["default"]["classes"]
+            assert {name: klass["hints"] for name, klass in classes.items()} == {"resume": 1, "normal": 1}
+            assert {name: klass["admitted"] for name, klass in classes.items()} == {"resume": 0, "normal": 2}
+    assert all(b"herdgate-session" not in dict(scope["headers"]) for scope in worker.seen)
+
+
+async def test_class_may_stand_in_a_header_of_a_proxy() -> None:
+    toml = """
+rate = 0.01
+burst = 1
+[[routes]]
+name = "chat"
+client_class = { header = "X-Tier" }
+[[classes]]
+name = "paying"
+share = 0.5
+[[classes]]
+name = "normal"
+share = 0.5
+"""
+    async with echo_worker() as worker:
+        with serving(toml, worker.url) as gateway:
+            answer = await knock(gateway.port, "/ws", headers=[("X-Tier", "paying")])
+            assert answer.status == 101
+            assert "herdgate-session" not in answer.headers
+            assert gateway.status()["gates"]["chat"]["classes"]["paying"]["admitted"] == 1

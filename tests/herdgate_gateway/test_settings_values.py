@@ -71,6 +71,8 @@ TOP: Values = {
     "admin": ([{}], ["off", 5, [], False]),
     "relay": ([{}], ["text", 5, []]),
     "breaker": ([{}], ["text", 5, []]),
+    "classes": ([[{"name": "a", "share": 1}], [{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
+    "session_ttl_s": ([1, 86_400], [*NO_SECONDS, 0, "none"]),
     "routes": ([[{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
 }
 
@@ -115,9 +117,10 @@ ROUTE: Values = {
     "address": TIER,
     "network": TIER,
     "client_key": ([{"header": "x-user"}, {"cookie": "id"}], ["x-user", 5, [], {}, {"header": "a", "cookie": "b"}]),
+    "client_class": ([{"header": "x-tier"}, {"cookie": "id"}], ["x-tier", 5, [], {}, {"header": "a", "cookie": "b"}]),
     "connection_id": (
-        ["random", {"path": "id"}, {"query": "id"}, {"header": "x-id"}, {"cookie": "id"}],
-        ["query", 5, [], {}, {"path": "a", "query": "b"}],
+        ["random", {"path": 2}, {"query": "id"}, {"header": "x-id"}, {"cookie": "id"}],
+        ["query", 5, [], {}, {"path": 1, "query": "b"}],
     ),
     "auth": ([{"url": "http://a/"}], ["jwt", 5, [], {}, {"url": "http://a/", "jwt": {"keys": "k"}}]),
 }
@@ -134,7 +137,8 @@ KEYS: dict[str, Values] = {
     "address": TIERS,
     "network": TIERS,
     "client_key": {"header": NAMES, "cookie": NAMES, "claim": NAMES},
-    "connection_id": {"path": NAMES, "query": NAMES, "header": NAMES, "cookie": NAMES},
+    "client_class": {"header": NAMES, "cookie": NAMES, "claim": NAMES},
+    "connection_id": {"path": ([1, 100], [*NO_COUNT, 0, "id"]), "query": NAMES, "header": NAMES, "cookie": NAMES},
 }
 
 AUTH: Values = {
@@ -155,6 +159,11 @@ JWT: Values = {
     "name": (["x-token"], [*NO_TEXT, "ä"]),
 }
 
+CLASS: Values = {
+    "name": (["resume", "A-z_0"], [*NO_TEXT, "a b", "a" * 65]),
+    "share": ([0, 0.5, 1], [*NO_NUMBER, -1, 1.1, "none"]),
+}
+
 Case = tuple[str, dict[str, Any], Any]
 
 
@@ -167,6 +176,9 @@ def cases(*, good: bool) -> Iterator[Case]:
         for field, values in fields.items():
             for value in values[0 if good else 1]:
                 yield f"{section}.{field}", {section: {field: value}}, value
+    for field, values in CLASS.items():
+        for value in values[0 if good else 1]:
+            yield f"classes[0].{field}", {"classes": [{"name": "a", field: value}]}, value
     for place, route, value in route_cases(good=good):
         yield f"routes[0].{place}", {"routes": [{"name": "a", **route}]}, value
 
@@ -237,5 +249,5 @@ def fields_of(table: type[Table], at: str = "") -> Iterator[str]:
 def test_no_field_is_left_out_of_the_tables() -> None:
     tried = {field.removeprefix("routes[0].") for field, _, _ in cases(good=False) if field.startswith("routes[0].")}
     assert tried == set(fields_of(RouteTable))
-    tried = {field for field, _, _ in cases(good=False) if not field.startswith("routes[0].")}
+    tried = {field.replace("[0]", "") for field, _, _ in cases(good=False) if not field.startswith("routes[0].")}
     assert tried == set(fields_of(Settings))

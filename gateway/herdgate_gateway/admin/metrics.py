@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from herdgate import GateSnapshot
+from herdgate import ClassSnapshot, GateSnapshot
 from herdgate.core.answers import STATUS as REASONS
 from herdgate_gateway.admin.view import Status, View, WorkerStatus
 
@@ -30,8 +30,6 @@ GAUGES: Numbers = {
     "herdgate_rate": ("Admissions per second; +Inf: no limit.", lambda gate: _or_inf(gate.rate)),
     "herdgate_burst": ("Admissions at once after a quiet time; +Inf: no limit.", lambda gate: _or_inf(gate.burst)),
     "herdgate_tokens": ("Admissions possible at this moment; +Inf: no limit.", lambda gate: _or_inf(gate.tokens)),
-    "herdgate_hints": ("Hints given and not yet due.", lambda gate: gate.hints),
-    "herdgate_hint_show_ratio": ("Share of hints that are kept, moving average.", lambda gate: gate.show_rate),
     "herdgate_firm_seconds": ("Seconds of refill set aside for firm slots.", lambda gate: gate.firm_s),
     "herdgate_admit_fraction": ("Share of client keys let past, 0 to 1.", lambda gate: gate.admit_fraction),
     "herdgate_draining": ("1 while every arrival is refused.", lambda gate: gate.state == "draining"),
@@ -46,6 +44,12 @@ COUNTERS: Numbers = {
         "Arrivals refused in shadow mode and let past all the same.",
         lambda gate: gate.unenforced,
     ),
+}
+
+CLASSES: dict[str, tuple[str, Callable[[ClassSnapshot], float]]] = {
+    "herdgate_hints": ("Hints given and not yet due.", lambda klass: klass.hints),
+    "herdgate_hint_show_ratio": ("Share of hints that are kept, moving average.", lambda klass: klass.show_rate),
+    "herdgate_class_admitted_total": ("Arrivals admitted, by class.", lambda klass: klass.admitted),
 }
 
 WORKER_GAUGES: dict[str, tuple[str, Callable[[WorkerStatus], float]]] = {
@@ -93,11 +97,22 @@ def _gates(status: Status) -> Iterator[Metric]:
         for route, gate in status.gates.items():
             counter.add_metric([route], read(gate))
         yield counter
+    yield from _classes(status)
     denied = CounterMetricFamily("herdgate_denied_total", "Arrivals refused.", labels=["route", "reason"])
     for route, gate in status.gates.items():
         for reason in REASONS:
             denied.add_metric([route, reason], gate.denied.get(reason, 0))
     yield denied
+
+
+def _classes(status: Status) -> Iterator[Metric]:
+    for name, (help_, read) in CLASSES.items():
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        metric = kind(name, help_, labels=["route", "class"])
+        for route, gate in status.gates.items():
+            for klass, counts in gate.classes.items():
+                metric.add_metric([route, klass], read(counts))
+        yield metric
 
 
 def _workers(status: Status) -> Iterator[Metric]:

@@ -32,9 +32,8 @@ def _headline(status: Mapping[str, Any]) -> str:
 def _route(name: str, gate: Mapping[str, Any]) -> Sequence[str]:
     fraction = "" if gate["admit_fraction"] == 1 else f", fraction {gate['admit_fraction']:g}"
     tokens = "-" if gate["tokens"] is None else f"{int(gate['tokens']):,}"
-    counts = [gate[field] for field in ("hints", "open", "pending", "held", "admitted")] + [
-        sum(gate["denied"].values())
-    ]
+    counts = [sum(klass["hints"] for klass in gate["classes"].values())]
+    counts += [gate[field] for field in ("open", "pending", "held", "admitted")] + [sum(gate["denied"].values())]
     return (name, gate["state"] + fraction, rate_text(gate["rate"]), tokens, *(f"{count:,}" for count in counts))
 
 

@@ -13,7 +13,7 @@ Only `Access` stands between a POST and the gateway. What is wrong with a reques
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from herdgate import ConfigurationError, GateSnapshot
-from herdgate.core.limits import check_number, check_rate
+from herdgate.core.numbers import check_number, check_rate
 from herdgate_gateway.admin.access import Access
 from herdgate_gateway.admin.metrics import registry
 from herdgate_gateway.admin.view import View, WorkerStatus, reason_not_ready
@@ -149,7 +149,9 @@ async def _bad_request(_request: Request, error: Exception) -> Response:
 
 
 def _gate(gate: GateSnapshot) -> dict[str, Any]:
-    return {field.name: getattr(gate, field.name) for field in fields(gate)} | {"denied": dict(gate.denied)}
+    told = {field.name: getattr(gate, field.name) for field in fields(gate)}
+    classes = {name: asdict(klass) for name, klass in gate.classes.items()}
+    return told | {"denied": dict(gate.denied), "classes": classes}
 
 
 def _worker(worker: WorkerStatus) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from herdgate import ConfigurationError
-from herdgate.core.limits import check_number
+from herdgate.core.numbers import check_number
 from herdgate_gateway.admin.access import check_token, everyone, nobody, token_holders
 from herdgate_gateway.admin.listener import Listener
 from herdgate_gateway.admin.routes import routes

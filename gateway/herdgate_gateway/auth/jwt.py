@@ -15,7 +15,7 @@ import jwt
 
 from herdgate import ConfigurationError, Refused
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
-from herdgate.core.limits import check_number
+from herdgate.core.numbers import check_number
 from herdgate_gateway.auth.jwks import KeyFile, KeySource, KeysUnavailableError, KeyUrl
 from herdgate_gateway.auth.keys import ALGORITHMS, Key
 from herdgate_gateway.auth.token_source import Place, find_token

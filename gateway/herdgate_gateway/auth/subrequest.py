@@ -1,7 +1,7 @@
 """Authentication by another service: a GET to `url` per handshake, before the handshake is answered.
 
     2xx       passes
-    401, 403  refused with that status
+    401, 403  refused with that status, and the `WWW-Authenticate` that came with it
     the rest  refused as `auth_busy`: another status, a redirect, no answer in time, too many in flight
 
 At most `max_busy` calls are in flight; the excess is refused at once, never queued: a queue in front of a slow service
@@ -23,8 +23,11 @@ import httpx
 
 from herdgate import ConfigurationError, Refused
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
-from herdgate.core.limits import check_number
+from herdgate.core.numbers import check_number
+from herdgate.inbox import Inbox
+from herdgate.refusal import let_go
 from herdgate_gateway.auth.outbound import outbound_client, read_bounded, read_url, shown
+from herdgate_gateway.tasks import reap
 
 __all__ = ["AuthUrl", "AuthUrlSettings"]
 
@@ -34,6 +37,7 @@ MOST_BODY = 16 * 1024  # bytes read, so that the connection can be used again; i
 LOG_EVERY_S = 10.0
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff]")  # of a header (RFC 9110 section 5.5)
 _NEVER_SENT = re.compile(
     r"host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length|expect|proxy-.*|sec-websocket-key"
     r"|sec-websocket-(version|extensions|accept)",
@@ -75,7 +79,7 @@ class AuthUrlSettings:
 class AuthUrl:
     """Lets through requests that a service lets through.
 
-    `AuthUrl(settings)(app)` is the wrapped app.
+    `AuthUrl(settings)(app)` is the wrapped app. A client that leaves ends its call.
 
     Attributes:
         busy: calls in flight.
@@ -92,7 +96,10 @@ class AuthUrl:
 
     def __call__(self, app: ASGIApp) -> ASGIApp:
         async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] in ("websocket", "http"):
+            if scope["type"] == "websocket":
+                await self._check_websocket(app, scope, receive, send)
+                return
+            if scope["type"] == "http":
                 self._give(scope, await self._ask(scope))
             await app(scope, receive, send)
 
@@ -101,6 +108,30 @@ class AuthUrl:
     async def aclose(self) -> None:
         """Close the connections to the service."""
         await self._client.aclose()
+
+    async def _check_websocket(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        inbox = Inbox(receive)
+        try:
+            response = await self._ask_while_there(scope, inbox)
+            if response is None:
+                await let_go(send)
+                return
+            self._give(scope, response)
+            await app(scope, inbox.receive, send)
+        finally:
+            inbox.close()
+
+    async def _ask_while_there(self, scope: Scope, inbox: Inbox) -> httpx.Response | None:
+        """The answer; None if the client has left meanwhile, which ends the call."""
+        asking = asyncio.ensure_future(self._ask(scope))
+        leaving = asyncio.ensure_future(inbox.wait_left(self._settings.timeout_s))
+        try:
+            await asyncio.wait((asking, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if leaving.done() and leaving.result():
+                return None
+            return await asking
+        finally:
+            await reap(asking, leaving)
 
     async def _ask(self, scope: Scope) -> httpx.Response:
         if self.busy >= self._settings.max_busy:
@@ -115,7 +146,7 @@ class AuthUrl:
         finally:
             self.busy -= 1
         if response.status_code in (401, 403):
-            raise Refused("auth", response.status_code)
+            raise Refused("auth", response.status_code, challenge=_challenge(response))
         if not response.is_success:
             self._complain(f"status {response.status_code}")
             raise Refused("auth_busy")
@@ -144,6 +175,12 @@ class AuthUrl:
         if time.monotonic() - self._complained_at >= LOG_EVERY_S:
             self._complained_at = time.monotonic()
             _logger.warning("no verdict from %s (%s); handshakes are refused for it", shown(self._url), why)
+
+
+def _challenge(response: httpx.Response) -> str | None:
+    """How the service wants clients to authenticate (RFC 9110 section 11.6.1); None: nothing that can be sent."""
+    told = [value.decode("latin-1") for name, value in response.headers.raw if name.lower() == b"www-authenticate"]
+    return ", ".join(filter(_VALUE.fullmatch, told)) or None
 
 
 def _describe(scope: Scope) -> Headers:

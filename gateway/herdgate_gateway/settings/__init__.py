@@ -8,10 +8,12 @@ load             puts these together; `agreement` checks what values ask of one 
 faults           says what is wrong; `suggestion` what may have been meant
 readiness        what serving needs beyond settings that can be right
 shown            settings as TOML or JSON
+changes          what differs between two, and what a running gateway takes of it
 """
 
+from herdgate_gateway.settings.changes import changes, files, takeable
 from herdgate_gateway.settings.load import load
-from herdgate_gateway.settings.model import AdminTable, BreakerTable, RelayTable, Settings, TlsTable
+from herdgate_gateway.settings.model import AdminTable, BreakerTable, ClassTable, RelayTable, Settings, TlsTable
 from herdgate_gateway.settings.readiness import missing_for_serving
 from herdgate_gateway.settings.routes import (
     AuthTable,
@@ -29,6 +31,7 @@ __all__ = [
     "AdminTable",
     "AuthTable",
     "BreakerTable",
+    "ClassTable",
     "ClientKeyTable",
     "ConnectionIdTable",
     "JwtTable",
@@ -39,6 +42,9 @@ __all__ = [
     "TlsTable",
     "as_json",
     "as_toml",
+    "changes",
+    "files",
     "load",
     "missing_for_serving",
+    "takeable",
 ]

@@ -40,10 +40,10 @@ def _check_routes(settings: Settings) -> Iterator[ConfigurationError]:
             if owner != route.name:
                 way_out = f"leave it to route {owner}, or take it out there"
                 yield ConfigurationError(f"routes[{position}].paths", path, way_out)
-        key, auth = route.client_key, route.auth
-        if key and key.claim and not (auth and auth.jwt):
-            way_out = "give the route auth.jwt, whose claims are verified"
-            yield ConfigurationError(f"routes[{position}].client_key.claim", key.claim, way_out)
+        for name, key in (("client_key", route.client_key), ("client_class", route.client_class)):
+            if key and key.claim and not (route.auth and route.auth.jwt):
+                way_out = "give the route auth.jwt, whose claims are verified"
+                yield ConfigurationError(f"routes[{position}].{name}.claim", key.claim, way_out)
 
 
 def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:

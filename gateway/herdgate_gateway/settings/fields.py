@@ -14,7 +14,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from herdgate.core.clients import AddressRules
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import MAX_HORIZON_S, ClientLimits, Limits, check_number
+from herdgate.core.limits import MAX_HORIZON_S, ClientLimits, Limits
+from herdgate.core.numbers import check_number
 
 __all__ = ["Absent", "address_limit", "as_in", "as_tuple", "checked", "core_limit", "held", "tier_limit", "wait_s"]
 

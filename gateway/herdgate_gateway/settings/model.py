@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from herdgate.core.classes import NORMAL, AdmissionClass
 from herdgate.core.clients import AddressRules, ForwardingHeader
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import Limits
@@ -28,11 +29,12 @@ from herdgate_gateway.settings.texts import (
     WorkerUrls,
 )
 
-__all__ = ["AdminTable", "BreakerTable", "RelayTable", "Settings", "TlsTable"]
+__all__ = ["AdminTable", "BreakerTable", "ClassTable", "RelayTable", "Settings", "TlsTable"]
 
 _LIMITS = Limits(rate=None)
 _ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
+_in_class = as_in(AdmissionClass, name=NORMAL.name)
 _DEFAULT_ROUTES = (RouteTable(name="default"),)
 
 
@@ -98,6 +100,22 @@ class BreakerTable(Table):
         return BreakerSettings(**self.model_dump())
 
 
+class ClassTable(Table):
+    """A class of arrivals; see `herdgate.AdmissionClass`."""
+
+    name: Annotated[str, _in_class]
+    share: Annotated[float, _in_class] = NORMAL.share
+
+    def as_class(self) -> AdmissionClass:
+        """The same for the core."""
+        return AdmissionClass(self.name, self.share)
+
+
+def _check_classes(field: str, value: tuple[object, ...]) -> None:
+    if not value:
+        raise ConfigurationError(field, [], "write at least one, or leave it out for one class")
+
+
 def _check_routes(field: str, value: tuple[object, ...]) -> None:
     if not value:
         raise ConfigurationError(field, [], "write at least one, or leave it out for one on every path")
@@ -110,7 +128,7 @@ class Settings(Table):
         listen: where clients connect; see `herdgate_gateway.listeners`.
         workers: `ws://host:port`, unique.
         rate: admissions per second, R. None: not set, which `serve` does not take.
-        burst, admit_fraction, hold_s, grace_s, hint_cap_s, horizon_s: see `herdgate.Limits`.
+        burst, admit_fraction, classes, session_ttl_s, hold_s, grace_s, hint_cap_s, horizon_s: see `herdgate.Limits`.
         max_open, max_pending, max_memory_bytes: limits of the whole process; see `herdgate.Limits`.
         secrets: sign tickets, the first signs. None: a random one.
         trusted_proxies, forwarding_header, ipv6_prefix, ipv6_network_prefix, exempt_networks: see
@@ -127,6 +145,7 @@ class Settings(Table):
     rate: Annotated[float | None, core_limit, Absent("none")] = None
     burst: Annotated[float | None, core_limit, Absent("none")] = None
     admit_fraction: Annotated[float, core_limit] = _LIMITS.admit_fraction
+    session_ttl_s: Annotated[float, core_limit] = _LIMITS.session_ttl_s
     hold_s: Annotated[float, core_limit] = _LIMITS.hold_s
     grace_s: Annotated[float, core_limit] = _LIMITS.grace_s
     hint_cap_s: Annotated[float, core_limit] = _LIMITS.hint_cap_s
@@ -151,6 +170,7 @@ class Settings(Table):
     admin: AdminTable = AdminTable()
     relay: RelayTable = RelayTable()
     breaker: BreakerTable = BreakerTable()
+    classes: Annotated[tuple[ClassTable, ...], checked(_check_classes), as_tuple] = (ClassTable(name=NORMAL.name),)
     routes: Annotated[tuple[RouteTable, ...], checked(_check_routes), as_tuple] = _DEFAULT_ROUTES
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=lambda: MappingProxyType({}))
@@ -195,6 +215,8 @@ class Settings(Table):
             address=route.address.limits(),
             network=route.network.limits(),
             admit_fraction=self.admit_fraction,
+            classes=tuple(table.as_class() for table in self.classes),
+            session_ttl_s=self.session_ttl_s,
             hold_s=self.hold_s,
             grace_s=self.grace_s,
             hint_cap_s=self.hint_cap_s,

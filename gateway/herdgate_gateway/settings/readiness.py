@@ -1,12 +1,12 @@
 """What a gateway needs before it can serve, and settings alone do not tell: a rate, workers, files that are there."""
 
 import os
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 from herdgate.core.errors import ConfigurationError
 from herdgate_gateway.auth import Jwt
+from herdgate_gateway.certificates import read_certificate
 from herdgate_gateway.listeners import Unix, read_listen
 from herdgate_gateway.settings.faults import relocated, with_source
 from herdgate_gateway.settings.model import Settings, TlsTable
@@ -25,6 +25,10 @@ def _needs(settings: Settings) -> Iterator[ConfigurationError]:
         yield ConfigurationError("rate", "nothing", "write the admissions per second that the workers can bear")
     if not settings.workers:
         yield ConfigurationError("workers", "nothing", 'write where they listen, as in ["ws://127.0.0.1:9001"]')
+    if len(settings.routes) > 1:
+        for name in ("max_open", "max_pending"):
+            if getattr(settings, name) is not None:
+                yield ConfigurationError(name, getattr(settings, name), "write it at each of the routes")
 
 
 def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:
@@ -35,12 +39,9 @@ def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:
     if unread:
         return
     try:
-        # Without a function for the password, OpenSSL would ask for it on the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=lambda: "")
-    except (ssl.SSLError, ValueError) as error:
-        reason = getattr(error, "reason", None) or "unreadable"
-        way_out = f"write PEM files of a chain and its own key, without a password ({reason})"
-        yield ConfigurationError("tls.certificate", tls.certificate, way_out)
+        read_certificate(tls.certificate, tls.key)
+    except ConfigurationError as error:
+        yield error
 
 
 def _key_files(settings: Settings) -> Iterator[ConfigurationError]:

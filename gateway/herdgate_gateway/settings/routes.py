@@ -8,7 +8,8 @@ from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import ClientLimits
 from herdgate.denial import DenialStyle
 from herdgate_gateway.auth import AuthUrlSettings, JwtSettings
-from herdgate_gateway.settings.fields import Absent, core_limit, held, tier_limit, wait_s
+from herdgate_gateway.connection_ids import Place, in_cookie, in_header, in_path, in_query
+from herdgate_gateway.settings.fields import Absent, checked, core_limit, held, tier_limit, wait_s
 from herdgate_gateway.settings.table import Table
 from herdgate_gateway.settings.texts import Name, Origins, Paths, RouteName, Statuses, Texts
 
@@ -42,7 +43,7 @@ def _check_choice(table: Table, *names: str) -> None:
 
 
 class ClientKeyTable(Table):
-    """A better key than the address: a header, a cookie, or a claim of the verified token. Exactly one is set."""
+    """Where a key or class stands: a header, a cookie, or a claim of the verified token. Exactly one is set."""
 
     header: Name | None = None
     cookie: Name | None = None
@@ -55,9 +56,9 @@ class ClientKeyTable(Table):
 
 
 class ConnectionIdTable(Table):
-    """Where the connection id of an arrival stands. Exactly one is set, to its name there."""
+    """Where the connection id of an arrival stands: a segment of the path, from 1, or a name. Exactly one is set."""
 
-    path: Name | None = None
+    path: Annotated[int, checked(lambda _, value: in_path(value))] | None = None
     query: Name | None = None
     header: Name | None = None
     cookie: Name | None = None
@@ -66,6 +67,14 @@ class ConnectionIdTable(Table):
     def _check(self) -> Self:
         _check_choice(self, "path", "query", "header", "cookie")
         return self
+
+    def place(self) -> Place:
+        """The same for who reads it."""
+        if self.path is not None:
+            return in_path(self.path)
+        if self.query is not None:
+            return in_query(self.query)
+        return in_header(self.header) if self.header is not None else in_cookie(self.cookie or "")
 
 
 class JwtTable(Table):
@@ -140,7 +149,8 @@ class RouteTable(Table):
         statuses: HTTP statuses in place of the usual ones, by reason.
         max_wait_s, max_held, enforce, allowed_origins: in place of those of the gateway. None: as there.
         client_key: a better key than the address. None: the address.
-        connection_id: where it stands. None: random.
+        client_class: the name of its class. None, or where there is none: a session token decides.
+        connection_id: where it stands; see `herdgate_gateway.connection_ids`. None: drawn at random.
         auth: who an arrival has to be. None: anybody.
     """
 
@@ -159,5 +169,6 @@ class RouteTable(Table):
     address: TierTable = TierTable()
     network: TierTable = TierTable()
     client_key: ClientKeyTable | None = None
+    client_class: ClientKeyTable | None = None
     connection_id: Annotated[ConnectionIdTable | None, Absent("random")] = None
     auth: AuthTable | None = None

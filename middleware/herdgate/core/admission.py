@@ -11,15 +11,16 @@ seconds) and `random` (uniform in [0, 1)) are arguments.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
 from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Quota, Reason, State
 from herdgate.core.calendar import Grant
+from herdgate.core.client_rates import ClientRates
 from herdgate.core.clients import Client
-from herdgate.core.gcra import KeyedGcra
-from herdgate.core.limits import ClientLimits, Limits, check_number
+from herdgate.core.limits import Limits
+from herdgate.core.numbers import check_number
 from herdgate.core.permits import Permits
 from herdgate.core.tickets import Ticket, TicketSigner
 
@@ -54,27 +55,35 @@ class AdmissionControl:
     Attributes:
         state: `draining` refuses every arrival, with a hint.
         admit_fraction: share of client keys let past.
-        admitted: arrivals admitted so far.
+        signers: of tickets, one for each class.
+        admitted: arrivals admitted so far, by class.
         denied: arrivals refused so far, by reason.
     """
 
     def __init__(
-        self, limits: Limits, signer: TicketSigner, calendar: CalendarView, random: Callable[[], float]
+        self, limits: Limits, signers: Sequence[TicketSigner], calendar: CalendarView, random: Callable[[], float]
     ) -> None:
         self.state: State = "open"
-        self.admit_fraction = limits.admit_fraction
-        self.admitted = 0
+        self.admitted: Counter[str] = Counter()
         self.denied: Counter[Reason] = Counter()
         self.permits = Permits(limits)
-        self._signer = signer
+        self._rates = ClientRates(limits)
         self._calendar = calendar
         self._random = random
-        self._identified, self._anonymous = _rates(limits, limits.client), _rates(limits, limits.anonymous)
-        if limits.anonymous is None:
-            self._anonymous = self._identified
-        self._address, self._network = _rates(limits, limits.address), _rates(limits, limits.network)
-        tiers = (self._identified, self._anonymous, self._address, self._network)
-        self._has_rates = any(tier is not None for tier in tiers)
+        self.set_limits(limits, signers)
+
+    def set_limits(self, limits: Limits, signers: Sequence[TicketSigner]) -> None:
+        """Other rules from now on; counts go on, and sockets above a cap stay.
+
+        Raises:
+            ConfigurationError: `max_clients` is another one: the tables have their size.
+        """
+        self._rates.set_limits(limits)
+        self.permits.set_limits(limits)
+        self.admit_fraction = limits.admit_fraction
+        self.signers = signers
+        self._classes = [klass.name for klass in limits.classes]
+        self._positions: dict[str | None, int] = {name: place for place, name in enumerate(self._classes)}
 
     def set_admit_fraction(self, fraction: float) -> None:
         """Let this share of client keys past, from now on.
@@ -88,15 +97,19 @@ class AdmissionControl:
     @property
     def client_keys(self) -> int:
         """Client keys remembered, in all tables."""
-        tables = {id(t): t for t in (self._identified, self._anonymous, self._address, self._network) if t is not None}
-        return len(self.permits.sockets) + sum(len(table) for table in tables.values())
+        return len(self.permits.sockets) + len(self._rates)
+
+    def position(self, klass: str | None) -> int:
+        """Where this class stands; the last one for no class, or one that is not there."""
+        return self._positions.get(klass, len(self._classes) - 1)
 
     def screen(self, arrival: Arrival, now: float) -> Denied | Queued:
         """Decide what needs no calendar."""
-        client, text, origin_allowed, counted = arrival
-        shown = self._signer.read(text) if text else None
+        client, text, origin_allowed, counted, name = arrival
+        klass = self.position(name)
+        shown = self.signers[klass].read(text) if text else None
         if self.state == "draining":
-            return self._screen_draining(client, shown, now)
+            return self._screen_draining(client, shown, klass, now)
         if not origin_allowed:
             return self._deny("origin")
         if self.admit_fraction < 1 and keep_share(client.key) >= self.admit_fraction:
@@ -106,16 +119,16 @@ class AdmissionControl:
             return refusal
         if not self.permits.sockets.has_room(client):
             return self._deny("client_open", self._between(*_OPEN_RETRY_S))
-        return Queued(client, shown, charged, None if self.permits.has_room() else "full")
+        return Queued(client, shown, charged, None if self.permits.has_room() else "full", klass)
 
-    def _screen_draining(self, client: Client, shown: Ticket | None, now: float) -> Denied | Queued:
+    def _screen_draining(self, client: Client, shown: Ticket | None, klass: int, now: float) -> Denied | Queued:
         """A hint, paid for like any other; without one for whoever comes too often, or it could hoard them."""
         charged = not (shown and self._calendar.is_due(shown, now))
-        if charged and self._wait(client, now):
+        if charged and self._rates.wait(client, now):
             return self._deny("draining", self._between(*_SHED_RETRY_S))
         if charged:
             self._charge(client, now)
-        return Queued(client, shown, charged, "draining")
+        return Queued(client, shown, charged, "draining", klass)
 
     def settle(self, queued: Queued, grant: Grant, now: float) -> Admitted | Denied:
         """Apply the calendar's answer: take a permit, or say when to come back."""
@@ -124,26 +137,26 @@ class AdmissionControl:
             if grant.admitted:
                 self._calendar.give_back()
             return refusal
-        self.admitted += 1
-        return Admitted(self.permits.take(queued.client))
+        self.admitted[self._classes[queued.klass]] += 1
+        return Admitted(self.permits.take(queued.client, grant.worker))
 
     def settle_reserved(self, queued: Queued, grant: Grant, now: float) -> Denied | str:
         """As `settle`, for who only asks whether to come: no permit, but the text of a firm slot to come in with."""
         refusal = self._refuse(queued, grant, now)
         if refusal:
             return refusal
-        return self._signer.sign(grant.ticket) if grant.ticket else ""
+        return self.signers[queued.klass].sign(grant.ticket) if grant.ticket else ""
 
-    def refuse(self, reason: LateReason, grant: Grant | None) -> Denied:
+    def refuse(self, reason: LateReason, grant: Grant | None, klass: int) -> Denied:
         """Deny an arrival that was admitted, for a reason found behind the gate; without a grant, for good."""
-        return self._deny(reason, grant.told_s, grant.ticket) if grant else self._deny(reason)
+        return self._deny(reason, grant.told_s, grant.ticket, klass=klass) if grant else self._deny(reason)
 
     def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
-        client, _, charged, reason = queued
+        client, _, charged, reason, klass = queued
         if grant.spent and not charged and (refusal := self._charge(client, now)):
             return refusal
         if reason or not grant.admitted:
-            return self._deny(reason or "rate", grant.told_s, grant.ticket)
+            return self._deny(reason or ("full" if grant.full else "rate"), grant.told_s, grant.ticket, klass=klass)
         if not self.permits.sockets.has_room(client):
             return self._deny("client_open", self._between(*_OPEN_RETRY_S))
         if not self.permits.has_room():
@@ -152,44 +165,26 @@ class AdmissionControl:
 
     def _charge(self, client: Client, now: float) -> Denied | None:
         """Count one arrival against every rate that holds for this client, or against none and refuse."""
-        over = self._wait(client, now)
-        if over:
-            wait, rate = over
-            quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
-            return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
-        for rate, key in self._rates_of(client):
-            rate.charge(key, now)
-        return None
-
-    def _wait(self, client: Client, now: float) -> tuple[float, KeyedGcra] | None:
-        """How long this client has to wait, and for which of its rates; None: it need not."""
-        if not self._has_rates:
+        over = self._rates.wait(client, now)
+        if over is None:
+            self._rates.charge(client, now)
             return None
-        waits = ((rate.wait(key, now), rate) for rate, key in self._rates_of(client))
-        return next((over for over in waits if over[0]), None)
-
-    def _rates_of(self, client: Client) -> Iterator[tuple[KeyedGcra, str]]:
-        own = self._identified if client.identified else self._anonymous
-        if own is not None:
-            yield own, client.key
-        if self._address is not None:
-            yield self._address, client.address
-        if self._network is not None and client.network is not None:
-            yield self._network, client.network
+        wait, rate = over
+        quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
+        return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
 
     def _deny(
-        self, reason: Reason, retry_s: float | None = None, ticket: Ticket | None = None, quota: Quota | None = None
+        self,
+        reason: Reason,
+        retry_s: float | None = None,
+        ticket: Ticket | None = None,
+        quota: Quota | None = None,
+        klass: int = 0,
     ) -> Denied:
         self.denied[reason] += 1
         if ticket is None:
             return Denied(reason, retry_s, quota=quota)
-        return Denied(reason, retry_s, self._signer.sign(ticket), ticket.kind == "firm")
+        return Denied(reason, retry_s, self.signers[klass].sign(ticket), ticket.kind == "firm")
 
     def _between(self, low: float, high: float) -> float:
         return low + (high - low) * self._random()
-
-
-def _rates(limits: Limits, tier: ClientLimits | None) -> KeyedGcra | None:
-    if tier is None or tier.rate is None:
-        return None
-    return KeyedGcra(tier.rate, tier.burst, limits.max_clients)

@@ -40,12 +40,14 @@ class Arrival(NamedTuple):
         ticket: the text it shows, unchecked.
         origin_allowed: False refuses it whatever else holds.
         counted: it was counted against its client's rate before, as when it was held open for its firm slot.
+        klass: the name of its class; None, or a name that is none: the last one.
     """
 
     client: Client
     ticket: str | None = None
     origin_allowed: bool = True
     counted: bool = False
+    klass: str | None = None
 
 
 class Quota(NamedTuple):
@@ -61,12 +63,14 @@ class Queued(NamedTuple):
     Attributes:
         shown: its ticket, if the signature is good.
         charged: it was counted against its client's rate.
+        klass: its class, by position.
     """
 
     client: Client
     shown: Ticket | None
     charged: bool
     reason: Literal["draining", "full"] | None = None
+    klass: int = 0
 
 
 class Admitted(NamedTuple):

@@ -2,7 +2,7 @@
 
 A plain token bucket decides who comes in now. Everyone else gets a promise. A denied newcomer gets a *hint*: an
 estimate of when its turn comes. Whoever comes when told and still finds no token gets a *firm slot*: a piece of future
-refill set aside, so that nobody can take it.
+refill set aside, so that nobody can take it. Arrivals may be of several classes: see `herdgate.core.classes`.
 
 Theory of operation. All times inside are *refill time* V, the integral of (rate / first rate) dt: a live rate change
 stretches every promise with it, and a rate of 0 stops V. The times of `Limits` are seconds: where the rate is above the
@@ -22,18 +22,16 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from herdgate.core.limits import Limits
+from herdgate.core.promises import BUCKET_MS, ClassHints, Promises, hints_of
 from herdgate.core.spent import MINUTE_MS, SpentTickets
 from herdgate.core.tickets import LATEST_MS, Kind, Ticket
 
-__all__ = ["Calendar", "Grant", "Unlimited"]
+__all__ = ["Calendar", "Grant"]
 
-BUCKET_MS = 100
 MOST_SERIALS = 1 << 24
 """Tickets per minute of slot time; beyond it no ticket is given, so that their bits stay bounded."""
 
 _BUCKETS_PER_S = 1000 // BUCKET_MS
-_LEAST_SHOW_RATE = 0.01
-_SHOW_RATE_MEMORY = 200  # hints after which an old show rate weighs 1/e
 _SLOW_TOLD_S = 10.0  # longest delay told while the rate is below the first one: it may rise again
 
 
@@ -45,54 +43,27 @@ class Grant(NamedTuple):
         ticket: the promise to come back with; None if none was made.
         told_s: seconds until then.
         spent: the ticket shown was worth nothing, so it was answered as a newcomer.
+        full: no worker of the fleet has room for it.
+        worker: the worker of the fleet that has.
     """
 
     admitted: bool
     ticket: Ticket | None = None
     told_s: float = 0.0
     spent: bool = False
+    full: bool = False
+    worker: str | None = None
 
 
 _ADMITTED, _ADMITTED_SPENT = Grant(True), Grant(True, spent=True)
 _make = tuple.__new__  # on the path of every denial: a named tuple's own constructor takes twice as long
 
 
-class Unlimited:
-    """The calendar of a gate without a rate: admits every arrival, promises nothing."""
-
-    rate = burst = tokens = None  # no limit
-    hints, show_rate, firm, v = 0, 1.0, 0.0, 0.0
-
-    def advance(self, now: float) -> None:
-        """No time passes here."""
-
-    def arrive(self, now: float, shown: Ticket | None = None) -> Grant:
-        """Admit."""
-        return Grant(True)
-
-    reserve = arrive
-
-    def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0) -> Grant:
-        """Nothing to estimate from: `least_s` it is."""
-        return Grant(False, None, least_s)
-
-    def defer(self, now: float) -> Grant:
-        """Nothing to estimate from."""
-        return Grant(False)
-
-    def give_back(self) -> None:
-        """Nothing was taken."""
-
-    def is_due(self, ticket: Ticket, now: float) -> bool:
-        """False: a ticket buys nothing here."""
-        return False
-
-
 class Calendar:
     """One rate, one bucket, one order for a whole crowd.
 
     Args:
-        limits: `rate` (not None), `burst` and the four times.
+        limits: `rate` (not None), `burst`, the classes and the four times.
         random: uniform numbers in [0, 1).
         now: monotonic seconds.
         origin_ms: what tickets call the first moment of V. Calendars that follow each other, or stand side by side,
@@ -105,16 +76,15 @@ class Calendar:
         self.burst = 0.0
         self.v = 0.0
         self.firm = 0.0  # refill up to this V belongs to firm slots
-        self.hints = 0  # hints given and not yet due
-        self.show_rate = 1.0  # share of hints that are kept, EWMA
+        self.classes = hints_of(limits.classes)
         self._speed = 0.0  # of V: rate / first rate
         self._limits = limits
         self._random = random
         self.renew_issuer()
+        self._former: int | None = None  # issuer whose firm slots are kept here, see `succeed`
         self._clock = now
         self._origin_ms = origin_ms
-        self._issued: dict[Kind, dict[int, int]] = {"hint": {}, "firm": {}}
-        self._kept: dict[Kind, dict[int, int]] = {"hint": {}, "firm": {}}
+        self._firm = Promises()
         self._serials: dict[int, int] = {}  # minute of slot time -> next serial
         self._spent = SpentTickets()
         self._next_settle = 0.0  # in V
@@ -126,9 +96,25 @@ class Calendar:
         self._scale()
         self.tokens = self.burst if rate else 0.0
 
+    @property
+    def hints(self) -> int:
+        """Hints given and not yet due, of all classes."""
+        return sum(hints.outstanding for hints in self.classes)
+
     def renew_issuer(self) -> None:
         """Become another calendar: promises made so far are foreign from now on."""
         self.issuer = int(self._random() * (1 << 32))
+
+    def succeed(self, issuer: int, firm: float) -> None:
+        """Go on for a calendar that is gone: without tokens, behind the firm slots it has promised, which are kept.
+
+        Args:
+            issuer: its own.
+            firm: refill up to this V belongs to them.
+        """
+        self._former = issuer
+        self.firm = firm
+        self.tokens = 0.0
 
     def advance(self, now: float) -> None:
         """Let time pass up to `now`: refill the bucket and settle the promises that are over."""
@@ -142,24 +128,32 @@ class Calendar:
         if v > firm:
             tokens = self.tokens + (v - (before if before > firm else firm)) * self.first_rate
             self.tokens = tokens if tokens < self._room else self._room
+        if self._is_shared:
+            for hints in self.classes:
+                hints.refill((v - before) * self.first_rate, self.rate)
         if v >= self._next_settle:
             self._plan_settle()
             self._settle()
 
-    def arrive(self, now: float, shown: Ticket | None = None) -> Grant:
-        """Decide one arrival; `shown` is a ticket whose signature is good."""
+    def arrive(self, now: float, shown: Ticket | None = None, klass: int = 0) -> Grant:
+        """Decide one arrival.
+
+        Args:
+            shown: a ticket whose signature is good.
+            klass: its class, by position.
+        """
         self.advance(now)
         if shown is not None:
-            grant = self._redeem(shown)
+            grant = self._redeem(shown, klass)
             if grant is not None:
                 return grant
         spent = shown is not None
-        if self.tokens >= 1 and self.rate:
-            self.tokens -= 1
+        if self.tokens >= 1 and self.rate and (not self._is_shared or self._may_take(klass)):
+            self._take(klass)
             return _ADMITTED_SPENT if spent else _ADMITTED
-        return self._hint(0.0, spent)
+        return self._hint(klass, 0.0, spent)
 
-    def reserve(self, now: float, shown: Ticket | None = None) -> Grant:
+    def reserve(self, now: float, shown: Ticket | None = None, klass: int = 0) -> Grant:
         """As `arrive`, but who would be admitted gets a firm slot for this moment instead, to come with in `hold_s`.
 
         A firm slot that is due stays what it is: exchanged for a later one, it could be kept for ever. A token set
@@ -168,11 +162,11 @@ class Calendar:
         self.advance(now)
         if shown is not None and self._is_good_firm(shown):
             return Grant(True, shown)
-        grant = self.arrive(now, shown)
+        grant = self.arrive(now, shown, klass)
         if not grant.admitted:
             return grant
         slot_ms = floor(self.v * 1000)  # not a moment later: the client may come back at once
-        ticket = self._promise("firm", slot_ms)
+        ticket = self._promise("firm", self._firm, slot_ms)
         if ticket is None:
             self.give_back()
             return Grant(False, None, self._far(), grant.spent)
@@ -181,31 +175,39 @@ class Calendar:
         self._count_reserved(1)
         return Grant(True, ticket, 0.0, grant.spent)
 
-    def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0) -> Grant:
+    def hint(self, now: float, shown: Ticket | None = None, least_s: float = 0.0, klass: int = 0) -> Grant:
         """A promise for an arrival that may not come in for another reason, at least `least_s` seconds away.
 
         A ticket before its time is told again; one that is due is used up, in exchange for the new one.
         """
         self.advance(now)
         if shown is None:
-            return self._hint(least_s, False)
+            return self._hint(klass, least_s, False)
         ahead = self._at(shown) - self.v
         if self._is_early(shown) or (self._is_due(shown) and not self.rate):
             return Grant(False, shown, max(least_s, self._told(max(0.0, ahead))))
         spent = not (self._is_due(shown) and self._spend(shown))
         if shown.kind == "hint" and not spent:
-            self._keep(shown)
-        return self._hint(least_s, spent)
+            self._keep(shown, self.classes[klass])
+        return self._hint(klass, least_s, spent)
 
-    def defer(self, now: float) -> Grant:
+    def defer(self, now: float, klass: int = 0) -> Grant:
         """Undo one admission that could not be used, for a firm slot."""
         self.advance(now)
         self.give_back()
-        return self._firm_slot()
+        return self._firm_slot(klass)
 
     def give_back(self) -> None:
         """Undo one admission that was not used."""
         self.tokens = min(self._room, self.tokens + 1)
+
+    def set_limits(self, limits: Limits, now: float) -> None:
+        """Take over burst, classes and times from now on; hints of a class that is there no more are forgotten."""
+        self.advance(now)
+        self._limits = limits
+        self.classes = hints_of(limits.classes, self.classes)
+        self._scale()
+        self.tokens = min(self._room, self.tokens)
 
     def set_rate(self, rate: float, now: float) -> None:
         """Change the rate from `now` on; every promise made stretches or shrinks with it."""
@@ -235,6 +237,7 @@ class Calendar:
         self._hint_cap, self._horizon = limits.hint_cap_s * faster, limits.horizon_s * faster
         if self.rate or not self.burst:
             self.burst = float(limits.burst or max(1.0, self.rate))
+        self._is_shared = len(self.classes) > 1
         self._count_reserved(0)
         self._plan_settle()
 
@@ -246,53 +249,71 @@ class Calendar:
         self._reserved_count += change
         self._room = max(0.0, self.burst - self._reserved_count)
 
-    def _redeem(self, shown: Ticket) -> Grant | None:
+    def _may_take(self, klass: int) -> bool:
+        """True if a newcomer of this class may have a token, if there is one."""
+        return self.classes[klass].allowance >= 1 or not any(hints.outstanding for hints in self.classes[:klass])
+
+    def _take(self, klass: int) -> None:
+        self.tokens -= 1
+        if self._is_shared:
+            self.classes[klass].spend()
+
+    def _redeem(self, shown: Ticket, klass: int) -> Grant | None:
         """What the ticket is worth now; None: nothing, it is spent, over or foreign."""
         kind, at_ms, issuer, serial = shown
         ahead = (at_ms - self._origin_ms) / 1000 - self.v
         if at_ms < self._worthless_ms or not -self._grace <= ahead <= self._horizon + 1:
             return None  # over, or a time nobody can have promised
         if ahead > 0 or not self.rate:  # early; or V stands still, so the ticket keeps until it moves again
-            return _make(Grant, (False, shown, ahead if self._speed == 1 else self._told(ahead), False))
+            return _make(Grant, (False, shown, ahead if self._speed == 1 else self._told(ahead), False, False, None))
         if not self._spent.spend(issuer, at_ms, serial):
             return None
-        if self._keep(shown) and kind == "firm":
+        if self._keep(shown, self.classes[klass]) and kind == "firm":
             return _ADMITTED
         if self.tokens >= 1:
-            self.tokens -= 1
+            self._take(klass)
             return _ADMITTED
-        return self._firm_slot()
+        return self._firm_slot(klass)
 
-    def _firm_slot(self) -> Grant:
+    def _firm_slot(self, klass: int) -> Grant:
         """The next piece of refill that belongs to nobody; a hint beyond the horizon."""
         v, firm = self.v, self.firm
         if self.rate and firm < v + self._horizon:
             slot = (firm if firm > v else v) + 1 / self.first_rate
             slot_ms = ceil(slot * 1000)
-            ticket = self._promise("firm", slot_ms)
+            ticket = self._promise("firm", self._firm, slot_ms)
             if ticket is not None:
                 self.firm = slot
-                return _make(Grant, (False, ticket, self._told(slot_ms / 1000 - v), False))
-        return self._hint(0.0, False)
+                return _make(Grant, (False, ticket, self._told(slot_ms / 1000 - v), False, False, None))
+        return self._hint(klass, 0.0, False)
 
-    def _hint(self, least_s: float, spent: bool) -> Grant:
-        v, firm, hints, show_rate, first_rate = self.v, self.firm, self.hints + 1, self.show_rate, self.first_rate
+    def _hint(self, klass: int, least_s: float, spent: bool) -> Grant:
+        v, firm, mine = self.v, self.firm, self.classes[klass]
         if not self.rate:  # nothing moves: there is nothing to estimate from
             return Grant(False, None, max(least_s, _SLOW_TOLD_S * self._between(0.5, 1)), spent)
-        lead = hints * (show_rate if show_rate > _LEAST_SHOW_RATE else _LEAST_SHOW_RATE) / first_rate
+        queue = (mine.outstanding + 1) * mine.least_show_rate
+        if self._is_shared:
+            queue = self._behind_others(klass, queue)
+        lead = queue / self.first_rate
         if firm > v:
             lead += firm - v
         if least_s or lead > self._hint_cap:
             lead = self._spread(lead, least_s)
         slot_ms = ceil((v + lead) * 1000)
-        ticket = self._promise("hint", slot_ms) if lead <= self._horizon else None
+        ticket = self._promise("hint", mine, slot_ms) if lead <= self._horizon else None
         if ticket is None:
             return Grant(False, None, max(least_s, self._far()), spent)
-        self.hints = hints
+        mine.outstanding += 1
         told = slot_ms / 1000 - v
         if self._speed != 1:
             told = self._told(told)
-        return _make(Grant, (False, ticket, told if told > least_s else least_s, spent))
+        return _make(Grant, (False, ticket, told if told > least_s else least_s, spent, False, None))
+
+    def _behind_others(self, klass: int, queue: float) -> float:
+        """Tokens until a class's queue is through: after those before it, or with its share alone, if that is less."""
+        ahead = sum(hints.expected for hints in self.classes[:klass])
+        share = self.classes[klass].share
+        return min(queue + ahead, queue / share) if share else queue + ahead
 
     def _spread(self, lead: float, least_s: float) -> float:
         """The lead of a hint that would come very late, or must not come too soon."""
@@ -303,9 +324,9 @@ class Calendar:
     def _far(self) -> float:
         return self._limits.horizon_s * self._between(1, 2)
 
-    def _promise(self, kind: Kind, slot_ms: int) -> Ticket | None:
+    def _promise(self, kind: Kind, promises: Promises, slot_ms: int) -> Ticket | None:
         at_ms = self._origin_ms + slot_ms
-        minute, bucket, issued = at_ms // MINUTE_MS, slot_ms // BUCKET_MS, self._issued[kind]
+        minute, bucket, issued = at_ms // MINUTE_MS, slot_ms // BUCKET_MS, promises.issued
         serial = self._serials.get(minute, 0)
         if serial >= MOST_SERIALS or at_ms > LATEST_MS:
             return None
@@ -313,17 +334,18 @@ class Calendar:
         issued[bucket] = issued.get(bucket, 0) + 1
         return _make(Ticket, (kind, at_ms, self.issuer, serial))
 
-    def _keep(self, shown: Ticket) -> bool:
+    def _keep(self, shown: Ticket, mine: ClassHints) -> bool:
         """Count one of our own promises as kept; False if it comes too late for that, or is not ours."""
         if not self._is_held(shown):
             return False
-        kind, bucket = shown.kind, (shown.at_ms - self._origin_ms) // BUCKET_MS
-        kept = self._kept[kind]
-        kept[bucket] = kept.get(bucket, 0) + 1
-        if kind == "hint":
-            self.hints = max(0, self.hints - 1)
+        if shown.issuer == self._former:  # its refill is set aside, and nothing else is known of it
             return True
-        reserved, out = self._reserved.get(bucket, 0), self._issued["firm"].get(bucket, 0) - kept[bucket]
+        bucket = (shown.at_ms - self._origin_ms) // BUCKET_MS
+        if shown.kind == "hint":
+            mine.keep(bucket)
+            mine.outstanding = max(0, mine.outstanding - 1)
+            return True
+        out, reserved = self._firm.keep(bucket), self._reserved.get(bucket, 0)
         if reserved and reserved > out:  # at least one of those fetched was made of a token
             self._reserved[bucket] = reserved - 1
             self._count_reserved(-1)
@@ -332,30 +354,16 @@ class Calendar:
     def _settle(self) -> None:
         """Close the buckets whose promises can no longer be kept, oldest first."""
         over = int((self.v - self._hold) * _BUCKETS_PER_S)  # buckets before this one have ended and been held
-        for kind, issued in self._issued.items():
-            for bucket in self._between_settled(over, issued):
-                if kind == "firm":
-                    self._count_reserved(-self._reserved.pop(bucket, 0))
-                self._settle_bucket(kind, issued.pop(bucket), self._kept[kind].pop(bucket, 0))
+        for hints in self.classes:
+            hints.settle(over, self._settled)
+        for bucket, issued, kept in self._firm.close(over, self._settled):
+            self._count_reserved(-self._reserved.pop(bucket, 0))
+            self.tokens = min(self._room, self.tokens + issued - kept)
         self._settled = max(self._settled, over)
         self._worthless_ms = max(self._worthless_ms, self._origin_ms + int((self.v - self._grace) * 1000))
         self._spent.forget_before(self._worthless_ms)
         for minute in [minute for minute in self._serials if minute < self._worthless_ms // MINUTE_MS]:
             del self._serials[minute]
-
-    def _between_settled(self, over: int, issued: dict[int, int]) -> list[int]:
-        """Buckets with promises that are over and not settled; costs what has passed, or what there is, if less."""
-        if over - self._settled <= len(issued):
-            return [bucket for bucket in range(self._settled, over) if bucket in issued]
-        return sorted(bucket for bucket in issued if bucket < over)
-
-    def _settle_bucket(self, kind: Kind, issued: int, kept: int) -> None:
-        if kind == "firm":
-            self.tokens = min(self._room, self.tokens + issued - kept)
-            return
-        self.hints = max(0, self.hints - (issued - kept))
-        weight = 1 - (1 - 1 / _SHOW_RATE_MEMORY) ** issued
-        self.show_rate += (kept / issued - self.show_rate) * weight
 
     def _is_early(self, ticket: Ticket) -> bool:
         """True before the ticket's time; False too for a time nobody can have promised."""
@@ -368,9 +376,10 @@ class Calendar:
         return self._is_held(ticket) and not self._is_spent(ticket)
 
     def _is_held(self, ticket: Ticket) -> bool:
-        """True for a promise of our own that is not over yet."""
+        """True for a promise of our own, or a firm slot of the former calendar, that is not over yet."""
         slot_ms = ticket.at_ms - self._origin_ms
-        if ticket.issuer != self.issuer or slot_ms // BUCKET_MS < self._settled:
+        is_ours = ticket.issuer == self.issuer or (ticket.issuer == self._former and ticket.kind == "firm")
+        if not is_ours or slot_ms // BUCKET_MS < self._settled:
             return False
         return self.v <= slot_ms / 1000 + self._hold
 

@@ -25,14 +25,18 @@ class KeyedGcra:
     """
 
     def __init__(self, rate: float, burst: float | None, most_keys: int) -> None:
-        self.rate = rate
-        self.burst = max(1.0, rate) if burst is None else burst
-        self._interval = max(1, round(NS / rate)) if rate else 0
-        self._tolerance = round((self.burst - 1) * self._interval)
-        self._table = TatTable(most_keys, self._tolerance)
+        self._table = TatTable(most_keys)
+        self.set_limit(rate, burst)
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def set_limit(self, rate: float, burst: float | None) -> None:
+        """Another limit from now on; a key over the old one serves its penalty first."""
+        self.rate = rate
+        self.burst = max(1.0, rate) if burst is None else burst
+        self._interval = max(1, round(NS / rate)) if rate else 0
+        self._tolerance = self._table.tolerance_ns = round((self.burst - 1) * self._interval)
 
     def wait(self, key: str, now: float) -> float:
         """Seconds until an arrival of `key` would conform; 0.0: now. Charges nothing."""

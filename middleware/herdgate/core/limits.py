@@ -4,53 +4,21 @@ Limits mean what they say: a cap of N admits exactly N, 0 admits nobody, None is
 infinite values are a `ConfigurationError`.
 """
 
-import math
 from dataclasses import dataclass, field, fields, replace
 
+from herdgate.core.classes import NORMAL, AdmissionClass, check_classes
 from herdgate.core.errors import ConfigurationError
+from herdgate.core.numbers import LEAST_RATE, check_number, check_rate
 
-__all__ = ["ClientLimits", "Limits", "check_number", "check_rate"]
+__all__ = ["ClientLimits", "Limits"]
 
-LEAST_RATE, MOST_RATE, MOST_BURST = 1e-9, 1_000_000_000, 1_000_000_000
-"""Rates are 0 or in here, so that no time computed from one overflows."""
-
+MOST_BURST = 1_000_000_000
 MOST_CLIENTS = 100_000_000
 MOST_PROCESSES = 10_000
 MAX_HORIZON_S = 3_600
 """Longest horizon, hold and grace, seconds: what is remembered of promises grows with them."""
 
-
-def check_number(
-    name: str, value: object, *, unit: str, least: float, most: float = math.inf, none: str = "", whole: bool = False
-) -> None:
-    """Check one numeric setting.
-
-    Args:
-        none: what None means; empty: it is not allowed.
-        whole: it must be an int.
-
-    Raises:
-        ConfigurationError: not a finite number from `least` to `most`.
-    """
-    if value is None and none:
-        return
-    kinds = int if whole else (int, float)
-    # Compared and not asked for isfinite, which fails for an int too large for a float; NaN is in no range.
-    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most or value == math.inf:
-        bounds = f"{least:_} or more" if most == math.inf else f"from {least:_} to {most:_}"
-        shown = repr(value) if isinstance(value, str) else value  # "5" is not 5
-        raise ConfigurationError(name, shown, f"write {unit}, {bounds}" + (f", or None for {none}" if none else ""))
-
-
-def check_rate(name: str, value: object, *, unit: str) -> None:
-    """Check a rate per second: None, 0, or a number that times can be computed from.
-
-    Raises:
-        ConfigurationError: it is none of these.
-    """
-    check_number(name, value, least=0, most=MOST_RATE, unit=unit, none="no limit")
-    if isinstance(value, (int, float)) and 0 < value < LEAST_RATE:
-        raise ConfigurationError(name, value, f"write 0 for nobody, or {LEAST_RATE} or more")
+MOST_SESSION_S = 30 * 24 * 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +67,8 @@ class Limits:
         network: a cap over everybody in one wider IPv6 network (/48).
         max_clients: client keys remembered per table; see `herdgate.core.table` for what happens beyond.
         admit_fraction: share of client keys let past, 0 to 1; the same keys on every gateway.
+        classes: of arrivals, the first one first; see `AdmissionClass`. Whoever is in none of them is in the last.
+        session_ttl_s: seconds for which a client that was admitted is in the class `resume`, where there is one.
         hold_s: seconds after its time in which a firm slot is admitted without asking.
         grace_s: seconds after its time in which a ticket still counts for something.
         hint_cap_s: longest hint, seconds; beyond it hints are drawn from its upper half.
@@ -116,6 +86,8 @@ class Limits:
     network: ClientLimits = field(default_factory=ClientLimits)
     max_clients: int = 100_000
     admit_fraction: float = 1.0
+    classes: tuple[AdmissionClass, ...] = (NORMAL,)
+    session_ttl_s: float = 3_600.0
     hold_s: float = 1.5
     grace_s: float = 60.0
     hint_cap_s: float = 30.0
@@ -140,6 +112,8 @@ class Limits:
         unit = "a whole number of client keys"
         check_number("max_clients", self.max_clients, least=1, most=MOST_CLIENTS, unit=unit, whole=True)
         check_number("admit_fraction", self.admit_fraction, least=0, most=1, unit="a share")
+        check_classes(self.classes)
+        check_number("session_ttl_s", self.session_ttl_s, least=1, most=MOST_SESSION_S, unit="seconds")
         check_number("hold_s", self.hold_s, least=0, most=MAX_HORIZON_S, unit="seconds")
         check_number("grace_s", self.grace_s, least=self.hold_s, most=MAX_HORIZON_S, unit="seconds, hold_s at least")
         check_number("hint_cap_s", self.hint_cap_s, least=1, most=MAX_HORIZON_S, unit="seconds")

@@ -4,6 +4,7 @@ A permit is *pending* from the decision until the app has accepted, then *open*;
 often `release` is called. A cap of N admits exactly N.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from herdgate.core.clients import Client
@@ -13,57 +14,64 @@ __all__ = ["OpenSockets", "Permit", "Permits"]
 
 
 class OpenSockets:
-    """Sockets held per client key, address and network. Keeps a key only while it holds one."""
+    """Sockets held per client key, address and network. Keeps a key only while it holds one.
+
+    All of them are counted, capped or not, so that a cap set while sockets are open knows of them.
+    """
 
     def __init__(self, limits: Limits) -> None:
-        self._caps = (
-            limits.client.open,
-            (limits.anonymous or limits.client).open,
-            limits.address.open,
-            limits.network.open,
-        )
         self._held: dict[tuple[str, str], int] = {}
-        self._idle = self._caps == (None, None, None, None)
+        self.set_limits(limits)
 
     def __len__(self) -> int:
         return len(self._held)
 
+    def set_limits(self, limits: Limits) -> None:
+        """Other caps from now on; sockets above them stay."""
+        anonymous = (limits.anonymous or limits.client).open
+        self._caps = (limits.client.open, anonymous, limits.address.open, limits.network.open)
+        self._idle = self._caps == (None, None, None, None)
+
     def has_room(self, client: Client) -> bool:
         """True if one more socket of this client stays within every cap."""
-        return self._idle or all(self._held.get(key, 0) < cap for key, cap in self._keys(client))
+        if self._idle:
+            return True
+        identified, anonymous, *wider = self._caps
+        caps = (identified if client.identified else anonymous, *wider)
+        return all(cap is None or self._held.get(key, 0) < cap for key, cap in zip(_keys(client), caps, strict=False))
 
     def add(self, client: Client) -> None:
         """One more socket, cap or no cap."""
-        for key, _ in self._keys(client):
+        for key in _keys(client):
             self._held[key] = self._held.get(key, 0) + 1
 
     def remove(self, client: Client) -> None:
         """One socket less."""
-        for key, _ in self._keys(client):
+        for key in _keys(client):
             if self._held[key] == 1:
                 del self._held[key]
             else:
                 self._held[key] -= 1
 
-    def _keys(self, client: Client) -> Iterator[tuple[tuple[str, str], int]]:
-        if self._idle:
-            return
-        identified, anonymous, address, network = self._caps
-        cap = identified if client.identified else anonymous
-        if cap is not None:
-            yield ("client", client.key), cap
-        if address is not None:
-            yield ("address", client.address), address
-        if network is not None and client.network is not None:
-            yield ("network", client.network), network
+
+def _keys(client: Client) -> Iterator[tuple[str, str]]:
+    yield "client", client.key
+    yield "address", client.address
+    if client.network is not None:
+        yield "network", client.network
 
 
 class Permit:
-    """One socket's right to be. Made by `Permits.take`."""
+    """One socket's right to be. Made by `Permits.take`.
 
-    __slots__ = ("_client", "_permits", "_state")
+    Attributes:
+        worker: the worker that it is for; None: none in particular.
+    """
 
-    def __init__(self, permits: "Permits", client: Client) -> None:
+    __slots__ = ("_client", "_permits", "_state", "worker")
+
+    def __init__(self, permits: "Permits", client: Client, worker: str | None) -> None:
+        self.worker = worker
         self._permits = permits
         self._client = client
         self._state = "pending"
@@ -85,6 +93,8 @@ class Permit:
             self._permits.open -= 1
         self._state = "released"
         self._permits.sockets.remove(self._client)
+        if self.worker is not None:
+            self._permits.workers[self.worker] -= 1
 
 
 class Permits:
@@ -93,15 +103,22 @@ class Permits:
     Attributes:
         pending: set-ups in progress.
         open: sockets accepted and not yet gone.
+        workers: both together, by the worker they are for.
         memory_full: no memory for one more; whoever can measure it sets it.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._max_pending, self._max_open = limits.max_pending, limits.max_open
         self.pending = 0
         self.open = 0
+        self.workers: Counter[str] = Counter()
         self.memory_full = False
         self.sockets = OpenSockets(limits)
+        self.set_limits(limits)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Other caps from now on; permits above them stay."""
+        self._max_pending, self._max_open = limits.max_pending, limits.max_open
+        self.sockets.set_limits(limits)
 
     def has_room(self) -> bool:
         """True if one more set-up and one more socket stay within their caps."""
@@ -111,8 +128,10 @@ class Permits:
             return False
         return self._max_open is None or self.pending + self.open < self._max_open
 
-    def take(self, client: Client) -> Permit:
+    def take(self, client: Client, worker: str | None = None) -> Permit:
         """A permit for `client`, cap or no cap: ask `has_room` and `sockets.has_room` first."""
         self.pending += 1
         self.sockets.add(client)
-        return Permit(self, client)
+        if worker is not None:
+            self.workers[worker] += 1
+        return Permit(self, client, worker)

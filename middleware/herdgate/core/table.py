@@ -22,14 +22,16 @@ class TatTable:
 
     Args:
         most_keys: places.
+
+    Attributes:
         tolerance_ns: an entry with TAT > now + tolerance is over its limit.
     """
 
-    def __init__(self, most_keys: int, tolerance_ns: int) -> None:
+    def __init__(self, most_keys: int, tolerance_ns: int = 0) -> None:
         self._entries: OrderedDict[str, int] = OrderedDict()
         self._shared: list[int] | None = None
         self._most_keys = most_keys
-        self._tolerance_ns = tolerance_ns
+        self.tolerance_ns = tolerance_ns
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -71,7 +73,7 @@ class TatTable:
 
     def _evict(self, now: int) -> bool:
         """Drop the least recently used key that is within its limit; pass over those that are not."""
-        entries, limit = self._entries, now + self._tolerance_ns
+        entries, limit = self._entries, now + self.tolerance_ns
         for _ in range(min(PROBES, len(entries))):
             oldest, tat = entries.popitem(last=False)
             if tat <= limit:

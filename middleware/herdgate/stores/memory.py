@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from herdgate.core.admission import FULL_RETRY_S
 from herdgate.core.answers import Queued
-from herdgate.core.calendar import Calendar, Grant, Unlimited
-from herdgate.core.limits import Limits, check_rate
+from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.limits import Limits
+from herdgate.core.numbers import check_rate
 from herdgate.core.tickets import Ticket
+from herdgate.core.unlimited import Unlimited
 
 __all__ = ["MemoryStore"]
 
@@ -27,29 +29,29 @@ class MemoryStore:
         self._random = random
         self._origin = (now, origin_ms)
         self._ruled: Calendar | None = None  # kept while there is no rate
-        self.calendar: Calendar | Unlimited = Unlimited()
+        self.calendar: Calendar | Unlimited = Unlimited(limits.classes)
         self.set_rate(limits.rate, now)
 
     def grant(self, queued: Queued, now: float) -> Grant:
         """The calendar's answer; an arrival queued for a hint only gets one."""
         if queued.reason is not None:
-            return self.hint(now, queued.shown)
-        return self.calendar.arrive(now, queued.shown)
+            return self.hint(now, queued.shown, queued.klass)
+        return self.calendar.arrive(now, queued.shown, queued.klass)
 
     def reserve(self, queued: Queued, now: float) -> Grant:
         """As `grant`, but who would be admitted gets a firm slot for this moment instead."""
         if queued.reason is not None:
-            return self.hint(now, queued.shown)
-        return self.calendar.reserve(now, queued.shown)
+            return self.hint(now, queued.shown, queued.klass)
+        return self.calendar.reserve(now, queued.shown, queued.klass)
 
-    def hint(self, now: float, shown: Ticket | None = None) -> Grant:
+    def hint(self, now: float, shown: Ticket | None = None, klass: int = 0) -> Grant:
         """A hint for an arrival that may not come in for another reason, not too soon."""
         low, high = FULL_RETRY_S
-        return self.calendar.hint(now, shown, low + (high - low) * self._random())
+        return self.calendar.hint(now, shown, low + (high - low) * self._random(), klass)
 
-    def defer(self, now: float) -> Grant:
+    def defer(self, now: float, klass: int = 0) -> Grant:
         """Undo one grant that could not be used, for a firm slot."""
-        return self.calendar.defer(now)
+        return self.calendar.defer(now, klass)
 
     def is_due(self, ticket: Ticket, now: float) -> bool:
         """True from the ticket's time to the end of its grace."""
@@ -59,6 +61,13 @@ class MemoryStore:
         """Undo one grant that was not used."""
         self.calendar.give_back()
 
+    def set_limits(self, limits: Limits, now: float) -> None:
+        """Take over rate, burst, classes and times from `now` on."""
+        self._limits = limits
+        if self._ruled is not None:
+            self._ruled.set_limits(limits, now)
+        self.set_rate(limits.rate, now)
+
     def set_rate(self, rate: float | None, now: float) -> None:
         """Change the rate from `now` on. None sets the calendar aside; what was promised and used stays known.
 
@@ -67,7 +76,7 @@ class MemoryStore:
         """
         check_rate("rate", rate, unit="a number of admissions per second")
         if rate is None:
-            self.calendar = Unlimited()
+            self.calendar = Unlimited(self._limits.classes)
         elif self._ruled is None:
             began, origin_ms = self._origin
             limits, origin_ms = replace(self._limits, rate=rate), origin_ms + int((now - began) * 1000)

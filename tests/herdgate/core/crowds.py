@@ -12,9 +12,10 @@ from typing import NamedTuple, Protocol
 
 from herdgate.core.admission import AdmissionControl
 from herdgate.core.answers import Admitted, Arrival, Denied
-from herdgate.core.calendar import BUCKET_MS, Calendar, Grant
+from herdgate.core.calendar import Calendar, Grant
 from herdgate.core.clients import Client
 from herdgate.core.limits import Limits
+from herdgate.core.promises import BUCKET_MS
 from herdgate.core.tickets import Ticket, TicketSigner
 from herdgate.stores.memory import MemoryStore
 
@@ -135,7 +136,7 @@ class ControlDoor:
     def __init__(self, limits: Limits, seed: int, now: float = 0.0) -> None:
         draw = random.Random(seed).random
         self.store = MemoryStore(limits, draw, now, ORIGIN_MS)
-        self.control = AdmissionControl(limits, TicketSigner([SECRET]), self.store, draw)
+        self.control = AdmissionControl(limits, [TicketSigner([SECRET])], self.store, draw)
         self.book = Book(limits.rate or 0.0, now)
 
     def arrive(self, now: float, shown: Shown = None) -> Answer:

@@ -7,7 +7,7 @@ import pytest
 
 from herdgate.core.admission import AdmissionControl, keep_share
 from herdgate.core.answers import STATUS, Admitted, Arrival, Denied, Queued, Quota
-from herdgate.core.calendar import Calendar
+from herdgate.core.calendar import Calendar, Grant
 from herdgate.core.clients import LOCAL, Client
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import ClientLimits, Limits
@@ -40,7 +40,7 @@ class Site:
     def __post_init__(self) -> None:
         draw = random.Random(self.seed).random
         self.store = MemoryStore(self.limits, draw, self.now, ORIGIN_MS)
-        self.control = AdmissionControl(self.limits, SIGNER, self.store, draw)
+        self.control = AdmissionControl(self.limits, [SIGNER], self.store, draw)
 
     def screen(self, who: Client = A, ticket: str | None = None, *, origin_allowed: bool = True) -> Denied | Queued:
         return self.control.screen(Arrival(who, ticket, origin_allowed), self.now)
@@ -111,7 +111,7 @@ def firm_slot(site: Site, who: Client) -> str:
 def test_admits_with_a_permit_while_there_are_tokens() -> None:
     site = Site(Limits(rate=10, burst=2))
     permits = [site.admit().permit, site.admit().permit]
-    assert (site.held, site.control.admitted) == (2, 2)
+    assert (site.held, site.control.admitted.total()) == (2, 2)
     denied = site.deny()
     assert denied.reason == "rate"
     assert denied.retry_s == pytest.approx(0.1)
@@ -288,7 +288,7 @@ def test_rates_hold_for_key_address_and_network() -> None:
     assert site.deny(client(9, network=7)).reason == "client_rate"
     site.admit(client(9, network=8))
     site.admit(client(9))
-    assert site.control.client_keys == 2
+    assert len(site.control._rates) == 2
 
 
 def test_anonymous_clients_have_limits_of_their_own_where_set() -> None:
@@ -304,7 +304,7 @@ def test_anonymous_clients_have_limits_of_their_own_where_set() -> None:
     free = Site(Limits(rate=100, client=ClientLimits(rate=0.1, burst=1), anonymous=ClientLimits()))
     for _ in range(5):
         free.admit(A)
-    assert free.control.client_keys == 0
+    assert len(free.control._rates) == 0
 
 
 def test_refusal_by_a_rate_names_the_quota() -> None:
@@ -355,7 +355,7 @@ def test_none_is_no_limit() -> None:
     for number in range(5_000):
         site.admit(client(number % 3))
     assert site.held == 5_000
-    assert site.control.client_keys == 0
+    assert site.control.client_keys == 6, "three clients and their addresses hold sockets"
 
 
 def test_open_sockets_leave_room_for_set_ups() -> None:
@@ -609,7 +609,7 @@ def test_caps_hold_for_arrivals_screened_together() -> None:
             assert verdict.reason == reason
             assert low <= (verdict.retry_s or 0) <= high
         assert site.tokens == 9, "what they were granted is back"
-        assert (site.held, site.control.admitted) == (1, 1)
+        assert (site.held, site.control.admitted.total()) == (1, 1)
 
 
 def test_arrival_screened_before_the_gate_was_full_takes_no_permit_then() -> None:
@@ -629,7 +629,7 @@ def test_reserved_arrival_comes_in_with_its_ticket() -> None:
     text = site.reserve()
     assert isinstance(text, str)
     assert read(text).kind == "firm"
-    assert (site.held, site.control.admitted) == (0, 0)
+    assert (site.held, site.control.admitted.total()) == (0, 0)
     assert site.deny(B).reason == "rate"
     site.now = 0.3
     assert site.reserve(A, text) == text, "asked again: the same slot, free of charge"
@@ -669,7 +669,7 @@ def test_counts_are_those_of_the_verdicts() -> None:
     site = Site(Limits(rate=10, burst=3))
     verdicts = [site.decide() for _ in range(10)]
     verdicts += [site.decide(origin_allowed=False) for _ in range(4)]
-    assert site.control.admitted == sum(isinstance(verdict, Admitted) for verdict in verdicts) == 3
+    assert site.control.admitted.total() == sum(isinstance(verdict, Admitted) for verdict in verdicts) == 3
     assert site.control.denied == {"rate": 7, "origin": 4}
 
 
@@ -685,4 +685,22 @@ def test_denials_leave_nothing_behind_but_bounded_tables() -> None:
     assert site.held == 0
     calendar = site.store.calendar
     assert isinstance(calendar, Calendar)
-    assert sum(len(counts) for counts in calendar._issued.values()) <= 301
+    assert sum(len(promises.issued) for promises in (calendar._firm, *calendar.classes)) <= 301
+
+
+def test_grant_without_room_at_any_worker_is_refused_as_full() -> None:
+    site = Site(Limits(rate=100))
+    queued = site.screen()
+    assert isinstance(queued, Queued)
+    denied = site.control.settle(queued, Grant(False, None, 1.5, full=True), site.now)
+    assert isinstance(denied, Denied)
+    assert (denied.reason, denied.retry_s) == ("full", 1.5)
+
+
+def test_permit_is_for_the_worker_that_was_granted() -> None:
+    site = Site(Limits(rate=100))
+    queued = site.screen()
+    assert isinstance(queued, Queued)
+    admitted = site.control.settle(queued, Grant(True, worker="ws://one"), site.now)
+    assert isinstance(admitted, Admitted)
+    assert admitted.permit.worker == "ws://one"

@@ -7,10 +7,12 @@ from math import ceil
 import pytest
 
 from herdgate.core import calendar as calendar_module
-from herdgate.core.calendar import Calendar, Grant, Unlimited
+from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.classes import NORMAL
 from herdgate.core.limits import Limits
 from herdgate.core.spent import SpentTickets
 from herdgate.core.tickets import LATEST_MS, Ticket
+from herdgate.core.unlimited import Unlimited
 
 SEED = 1
 ORIGIN_MS = 1_700_000_000_000
@@ -254,9 +256,9 @@ def test_hints_nobody_keeps_shorten_the_next_ones() -> None:
     assert calendar.hints == 200
     calendar.advance(40.0)
     assert calendar.hints == 0
-    assert calendar.show_rate == pytest.approx((1 - 1 / 200) ** 200, rel=0.01)
+    assert calendar.classes[0].show_rate == pytest.approx((1 - 1 / 200) ** 200, rel=0.01)
     empty(calendar, 40.0)
-    assert at(hint_ticket(calendar, 40.0)) == pytest.approx(40 + calendar.show_rate / 10, abs=0.0011)
+    assert at(hint_ticket(calendar, 40.0)) == pytest.approx(40 + calendar.classes[0].show_rate / 10, abs=0.0011)
 
 
 def test_hints_that_are_kept_leave_the_show_rate_alone() -> None:
@@ -265,19 +267,19 @@ def test_hints_that_are_kept_leave_the_show_rate_alone() -> None:
     for hint in [hint_ticket(calendar) for _ in range(50)]:
         assert calendar.arrive(at(hint) + IN_TIME, hint).admitted
     calendar.advance(10.0)
-    assert calendar.show_rate == 1
+    assert calendar.classes[0].show_rate == 1
     assert calendar.hints == 0
 
 
 def test_show_rate_recovers_once_hints_are_kept() -> None:
     calendar = start()
-    calendar.show_rate = 0.1
+    calendar.classes[0].show_rate = 0.1
     empty(calendar)
     hints = [hint_ticket(calendar) for _ in range(200)]
     for hint in hints:
         calendar.arrive(at(hint) + IN_TIME, hint)
     calendar.advance(20.0)
-    assert calendar.show_rate == pytest.approx(1 - 0.9 * (1 - 1 / 200) ** 200, rel=0.01)
+    assert calendar.classes[0].show_rate == pytest.approx(1 - 0.9 * (1 - 1 / 200) ** 200, rel=0.01)
 
 
 def test_half_of_the_hints_kept_means_half_a_place_each() -> None:
@@ -290,12 +292,12 @@ def test_half_of_the_hints_kept_means_half_a_place_each() -> None:
             calendar.arrive(now + 1.0, hint)
         now += 4.0
         empty(calendar, now)
-    assert calendar.show_rate == pytest.approx(0.5, abs=0.05)
+    assert calendar.classes[0].show_rate == pytest.approx(0.5, abs=0.05)
 
 
 def test_least_show_rate_bounds_how_near_a_hint_is() -> None:
     calendar = start()
-    calendar.show_rate = 0.0
+    calendar.classes[0].show_rate = 0.0
     empty(calendar)
     leads = [at(hint_ticket(calendar)) for _ in range(100)]
     assert leads == pytest.approx([ceil(place + 1) / 1000 for place in range(100)], abs=0.0011)
@@ -307,12 +309,12 @@ def test_hint_kept_after_its_hold_was_counted_as_not_kept() -> None:
     hint = hint_ticket(calendar)
     calendar.advance(at(hint) + 1.7)
     assert calendar.hints == 0
-    show_rate = calendar.show_rate
+    show_rate = calendar.classes[0].show_rate
     assert show_rate < 1
     empty(calendar, 2.0)
     assert calendar.arrive(2.0, hint).ticket
     calendar.advance(20.0)
-    assert calendar.show_rate == show_rate
+    assert calendar.classes[0].show_rate == show_rate
 
 
 def test_beyond_the_cap_hints_are_drawn_from_its_upper_half() -> None:
@@ -899,7 +901,9 @@ def test_ticket_without_room_for_its_bit_is_worth_nothing() -> None:
 
 def kept(calendar: Calendar) -> int:
     """Everything a calendar holds that could grow."""
-    counts = [*calendar._issued.values(), *calendar._kept.values(), calendar._serials, calendar._reserved]
+    promises = (calendar._firm, *calendar.classes)
+    counts = [*(made.issued for made in promises), *(made.kept for made in promises)]
+    counts += [calendar._serials, calendar._reserved]
     return sum(len(count) for count in counts) + calendar._spent.bytes
 
 
@@ -910,7 +914,7 @@ def test_denials_leave_nothing_behind_that_grows_with_them() -> None:
         for _ in range(arrivals):
             calendar.arrive(0.0)
     assert kept(many) <= kept(few) + 320, "hints lie within 30 s, so there are at most 300 counts of them"
-    assert len(many._issued["hint"]) <= 301
+    assert len(many.classes[0].issued) <= 301
     many.advance(700.0)
     assert kept(many) == 0
     assert many.hints == 0
@@ -953,7 +957,7 @@ def test_long_life_costs_no_precision() -> None:
 
 
 def test_unlimited_admits_every_arrival_and_promises_nothing() -> None:
-    calendar = Unlimited()
+    calendar = Unlimited((NORMAL,))
     ticket = Ticket("firm", ORIGIN_MS, 7, 0)
     calendar.advance(1.0)
     calendar.give_back()
@@ -961,3 +965,23 @@ def test_unlimited_admits_every_arrival_and_promises_nothing() -> None:
     assert calendar.hint(0.0, ticket, 1.5) == Grant(False, None, 1.5)
     assert not calendar.is_due(ticket, ORIGIN_MS / 1000)
     assert calendar.rate is calendar.burst is calendar.tokens is None
+
+
+def test_successor_keeps_the_firm_slots_of_the_former_and_gives_their_refill_to_nobody_else() -> None:
+    successor = start(seed=2)
+    successor.succeed(issuer=77, firm=1.0)
+    assert not successor.arrive(0.95).admitted, "the refill up to 1 s is theirs"
+    firm = Ticket("firm", ORIGIN_MS + 500, 77, 3)
+    assert successor.arrive(0.96, firm).admitted
+    assert not successor.arrive(0.97, firm).admitted, "once"
+    successor.advance(30.0)
+    assert successor.tokens == successor.burst, "nothing that was never counted is given back"
+
+
+def test_hint_of_the_former_calendar_is_only_a_hint_and_a_firm_slot_that_is_over_too() -> None:
+    successor = start(seed=2)
+    successor.succeed(issuer=77, firm=10.0)
+    for ticket in (Ticket("hint", ORIGIN_MS + 100, 77, 1), Ticket("firm", ORIGIN_MS + 100, 77, 2)):
+        grant = successor.arrive(2.0, ticket)
+        assert grant.ticket is not None
+        assert grant.ticket.kind == "firm", "a slot of the successor's own"

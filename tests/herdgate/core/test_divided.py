@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdgate import ClientLimits, ConfigurationError, Limits
-from herdgate.core.limits import LEAST_RATE
+from herdgate.core.numbers import LEAST_RATE
 
 TIERS = ("client", "anonymous", "address", "network")
 

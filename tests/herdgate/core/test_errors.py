@@ -10,7 +10,7 @@ import pytest
 
 from herdgate import AddressRules, ClientLimits, ConfigurationError, HerdgateError, Limits
 from herdgate.core.answers import STATUS
-from herdgate.core.limits import LEAST_RATE
+from herdgate.core.numbers import LEAST_RATE
 from herdgate.core.tickets import TicketSigner
 from herdgate.denial import read_statuses
 from herdgate.origins import OriginRules
@@ -79,6 +79,8 @@ SETTINGS: dict[str, Setting] = {
     "Limits.network": of_limits("network"),
     "Limits.max_clients": of_limits("max_clients"),
     "Limits.admit_fraction": of_limits("admit_fraction"),
+    "Limits.classes": of_limits("classes"),
+    "Limits.session_ttl_s": of_limits("session_ttl_s"),
     "Limits.hold_s": of_limits("hold_s"),
     "Limits.grace_s": of_limits("grace_s"),
     "Limits.hint_cap_s": of_limits("hint_cap_s"),

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from herdgate.core.gcra import NEVER_S, KeyedGcra
-from herdgate.core.limits import LEAST_RATE, MOST_BURST, MOST_RATE
+from herdgate.core.limits import MOST_BURST
+from herdgate.core.numbers import LEAST_RATE, MOST_RATE
 
 UPTIMES = [0.0, 0.1, 59.9, 86_400.0, 1e7, 1e7 + 1 / 3]
 KEY = "ip:192.0.2.1"

@@ -11,7 +11,8 @@ from herdgate import AddressRules, ClientLimits, Gate, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import LEAST_RATE, MAX_HORIZON_S, MOST_BURST, MOST_RATE, check_number
+from herdgate.core.limits import MAX_HORIZON_S, MOST_BURST
+from herdgate.core.numbers import LEAST_RATE, MOST_RATE, check_number
 
 OFFICE = "203.0.113.7"
 USUAL = AddressRules()

@@ -144,11 +144,14 @@ def test_cap_for_the_anonymous_alone_leaves_users_alone() -> None:
     assert not sockets.has_room(IPV4)
 
 
-def test_nothing_is_counted_where_nothing_is_capped() -> None:
+def test_cap_set_while_sockets_are_open_knows_of_them() -> None:
     sockets = OpenSockets(Limits(rate=1))
     sockets.add(IPV6)
-    assert (sockets.has_room(IPV6), len(sockets)) == (True, 0)
+    assert (sockets.has_room(IPV6), len(sockets)) == (True, 3)
+    sockets.set_limits(Limits(rate=1, network=ClientLimits(open=1)))
+    assert not sockets.has_room(IPV6)
     sockets.remove(IPV6)
+    assert (sockets.has_room(IPV6), len(sockets)) == (True, 0)
 
 
 def test_a_permit_may_be_taken_beyond_every_cap() -> None:
@@ -186,3 +189,14 @@ def test_whatever_happens_as_many_are_released_as_were_taken(steps: list[tuple[s
     for permit, _ in taken:
         permit.release()
     assert (counts(permits), len(permits.sockets)) == ((0, 0), 0)
+
+
+def test_permits_for_a_worker_are_counted_by_it() -> None:
+    permits = Permits(Limits(rate=None))
+    taken = [permits.take(IPV4, "ws://one"), permits.take(IPV4, "ws://one"), permits.take(IPV4, "ws://two")]
+    permits.take(IPV4)
+    taken[0].opened()
+    assert permits.workers == {"ws://one": 2, "ws://two": 1}
+    for permit in taken * 2:
+        permit.release()
+    assert permits.workers.total() == 0

@@ -79,7 +79,7 @@ class Mob(RuleBasedStateMachine):
         )
         draw = random.Random(seed).random
         self.store = MemoryStore(self.limits, draw, 0.0, ORIGIN_MS)
-        self.control = AdmissionControl(self.limits, SIGNER, self.store, draw)
+        self.control = AdmissionControl(self.limits, [SIGNER], self.store, draw)
         self.other = Calendar(self.limits, random.Random(seed + 100).random, 0.0, ORIGIN_MS)
         self.book = Book(rate)
 
@@ -217,7 +217,7 @@ class Mob(RuleBasedStateMachine):
     def bucket_is_neither_negative_nor_over_its_burst(self) -> None:
         assert 0 <= self.calendar.tokens <= self.calendar.burst
         assert self.calendar.hints >= 0
-        assert 0 <= self.calendar.show_rate <= 1
+        assert 0 <= self.calendar.classes[0].show_rate <= 1
 
     @invariant()
     def every_ticket_admits_at_most_once(self) -> None:
@@ -235,7 +235,9 @@ class Mob(RuleBasedStateMachine):
         held = Counter(client.key for _, client in self.permits)
         if self.client_open is not None:
             assert max(held.values(), default=0) <= self.client_open
-            assert len(permits.sockets) == len(held)
+        addresses = {client.address for _, client in self.permits}
+        networks = {client.network for _, client in self.permits} - {None}
+        assert len(permits.sockets) == len(held) + len(addresses) + len(networks)
 
     @invariant()
     def memory_is_bounded(self) -> None:
@@ -243,10 +245,11 @@ class Mob(RuleBasedStateMachine):
         calendar = self.calendar
         faster = max(1.0, self.book.highest_rate / self.first_rate) if self.first_rate else 1.0
         times = (self.horizon_s + self.limits.grace_s) * faster
-        for counts in (*calendar._issued.values(), *calendar._kept.values(), calendar._reserved):
+        promises = (calendar._firm, *calendar.classes)
+        for counts in (*(made.issued for made in promises), *(made.kept for made in promises), calendar._reserved):
             assert len(counts) <= 10 * times + 20
         assert len(calendar._serials) <= times * 1000 / MINUTE_MS + 3
-        assert self.control.client_keys <= 3 + len(self.permits)
+        assert self.control.client_keys <= 3 + 3 * len(self.permits)
 
     def teardown(self) -> None:
         """11.3: in the end everything that was taken is back."""

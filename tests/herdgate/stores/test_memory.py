@@ -6,11 +6,12 @@ import random
 import pytest
 
 from herdgate.core.answers import Queued
-from herdgate.core.calendar import Calendar, Grant, Unlimited
+from herdgate.core.calendar import Calendar, Grant
 from herdgate.core.clients import LOCAL
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import Limits
 from herdgate.core.tickets import Ticket
+from herdgate.core.unlimited import Unlimited
 from herdgate.stores.memory import MemoryStore
 
 SEED = 1

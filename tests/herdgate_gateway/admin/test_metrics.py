@@ -70,7 +70,9 @@ def test_counts_of_each_route_are_told(view: Still) -> None:
     assert value(metrics, "herdgate_unenforced_total", route="chat") == 0
     assert value(metrics, "herdgate_rate", route="chat") == 2
     assert value(metrics, "herdgate_tokens", route="chat") == chat.tokens
-    assert value(metrics, "herdgate_hints", route="chat") == chat.hints > 0
+    normal = chat.classes["normal"]
+    assert value(metrics, "herdgate_hints", route="chat", **{"class": "normal"}) == normal.hints > 0
+    assert value(metrics, "herdgate_class_admitted_total", route="chat", **{"class": "normal"}) == normal.admitted == 2
     assert value(metrics, "herdgate_admit_fraction", route="chat") == 0.5
     assert value(metrics, "herdgate_draining", route="chat") == 0
     assert value(metrics, "herdgate_active", route="feed") == 0

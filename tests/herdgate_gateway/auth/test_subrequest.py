@@ -58,6 +58,29 @@ async def test_lifespan_passes() -> None:
         assert not service.requests
 
 
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ([], "Bearer"),
+        ([(b"WWW-Authenticate", b'Basic realm="caf\xe9"')], 'Basic realm="caf\xe9"'),
+        ([(b"www-authenticate", b"Basic"), (b"www-authenticate", b"Digest x=1")], "Basic, Digest x=1"),
+        ([(b"www-authenticate", b"")], "Bearer"),
+        ([(b"www-authenticate", b"a\x01b")], "Bearer"),
+    ],
+)
+async def test_challenge_of_the_service_is_passed_on(headers: list[tuple[bytes, bytes]], told: str) -> None:
+    async with stub() as service:
+        guard = AuthUrl(AuthUrlSettings(url=service.url))
+        app = ending(AdmissionMiddleware(guard(accept), Limits(rate=100)), guard)
+        with serving(app, ws="websockets-sansio", lifespan="on") as port:
+            service.headers, service.status = headers, 401
+            answered = await knock(port, "/")
+            service.status = 403
+            assert "www-authenticate" not in (await knock(port, "/")).headers
+    assert (answered.status, answered.json()["reason"]) == (401, "auth")
+    assert answered.headers["www-authenticate"] == told
+
+
 async def test_service_that_is_not_there_refuses() -> None:
     async with stub() as service:
         pass
