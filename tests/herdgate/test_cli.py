@@ -79,9 +79,8 @@ def herdgate_command(
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
 
 
-@pytest.mark.parametrize("package", ["uvicorn", "starlette"])
-def test_subcommand_whose_packages_are_missing_is_listed_with_what_to_install(package: str) -> None:
-    shown = herdgate_command("--help", without=package)
+def test_subcommand_whose_packages_are_missing_is_listed_with_what_to_install() -> None:
+    shown = herdgate_command("--help", without="rich")
 
     assert (shown.returncode, shown.stderr) == (0, "")
     assert re.search(r"^  demo +needs more packages: pip install 'herdgate\[loadtest\]'$", shown.stdout, re.MULTILINE)
@@ -89,7 +88,7 @@ def test_subcommand_whose_packages_are_missing_is_listed_with_what_to_install(pa
 
 @pytest.mark.parametrize("arguments", [(), ("--herd", "20", "--once"), ("--help",), ("more", "words")])
 def test_running_it_tells_what_to_install_in_one_line(arguments: tuple[str, ...]) -> None:
-    ended = herdgate_command("demo", *arguments, without="uvicorn")
+    ended = herdgate_command("demo", *arguments, without="rich")
 
     told = "herdgate: demo needs more packages: pip install 'herdgate[loadtest]'\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", told)

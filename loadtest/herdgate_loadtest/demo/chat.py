@@ -1,20 +1,17 @@
-"""A chat room behind the middleware: what the demo's crowd connects to.
+"""The chat room that the demo's crowd connects to.
 
-The room keeps the moment of each admission, as a worker would; `/stats` tells them together with the gate's counts,
-for `herdgate_loadtest.demo.rounds` to compare. Nothing else of the app knows that it is a demo.
+The room keeps the moment of each admission; `/stats?since=` tells those from then on, for
+`herdgate_loadtest.demo.rounds` to compare. Nothing else of the app knows that it is a demo.
 """
 
 import time
 from contextlib import suppress
-from dataclasses import asdict
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
-
-from herdgate import AdmissionMiddleware, Gate
 
 __all__ = ["Room", "build"]
 
@@ -44,14 +41,12 @@ class Room:
                 await member.send_text(text)
 
 
-def build(gate: Gate) -> AdmissionMiddleware:
-    """The chat app behind `gate`."""
+def build() -> Starlette:
+    """The chat app."""
     room = Room()
 
     async def stats(request: Request) -> JSONResponse:
-        since = float(request.query_params.get("since", "inf"))
-        snapshot = asdict(gate.snapshot())
-        return JSONResponse(snapshot | {"admitted_at": [moment for moment in room.admitted_at if moment >= since]})
+        since = float(request.query_params["since"])
+        return JSONResponse({"admitted_at": [moment for moment in room.admitted_at if moment >= since]})
 
-    routes = [WebSocketRoute("/chat", room.join), Route("/stats", stats)]
-    return AdmissionMiddleware(Starlette(routes=routes), gate=gate, max_wait_s=1.0)
+    return Starlette(routes=[WebSocketRoute("/chat", room.join), Route("/stats", stats)])

@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 
 from herdgate import Limits
-from herdgate.core.limits import LEAST_RATE, MOST_RATE
+from herdgate.core.numbers import LEAST_RATE, MOST_RATE
+from herdgate_loadtest.demo.capacity import make_room
+from herdgate_loadtest.demo.fleet import run_fleet
 from herdgate_loadtest.demo.rounds import Plan, play_round
-from herdgate_loadtest.demo.server import run_server
 from herdgate_loadtest.demo.view import View
 from herdgate_loadtest.errors import ConfigurationError, CrowdError
 
@@ -19,8 +20,8 @@ __all__ = ["demo"]
 
 
 def demo(
-    herd: Annotated[int, typer.Option(help="Clients.")] = 2_000,
-    rate: Annotated[float, typer.Option(help="Admissions per second; the burst is 1/20 s of it.")] = 250.0,
+    herd: Annotated[int, typer.Option(help="Clients.")] = 3_000,
+    rate: Annotated[float, typer.Option(help="Admissions per second; the burst is 1/20 s of it.")] = 200.0,
     once: Annotated[
         bool, typer.Option("--once", help="One round, then exit: 0 if all came back and the run is valid, else 1.")
     ] = False,
@@ -30,16 +31,16 @@ def demo(
 ) -> None:
     """Cut a crowd of WebSocket clients off in one instant and watch it come back, in order.
 
-    Starts a chat server behind the middleware on a loopback port, in a process of its own. Ctrl-C ends it.
+    Starts a gateway in front of two workers (a chat app) on loopback ports, each a process. Ctrl-C ends it.
     """
     plan = _plan(herd, rate)
+    make_room(herd)
     view = View(plan, Console(quiet=as_json))
     try:
-        if not once:
-            view.say_how_to_end()
-        with run_server(rate) as server, asyncio.Runner() as runner:
+        view.introduce(goes_on=not once)
+        with run_fleet(rate) as fleet, asyncio.Runner() as runner:
             while True:
-                played = runner.run(play_round(plan, server, view.watch))
+                played = runner.run(play_round(plan, fleet, view.watch))
                 if as_json:
                     typer.echo(played.record.to_json())
                 else:

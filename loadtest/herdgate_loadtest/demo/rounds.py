@@ -8,14 +8,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from herdgate_loadtest.demo.server import DemoServer, demo_limits
+from herdgate_loadtest.demo.fleet import Fleet
+from herdgate_loadtest.demo.gateway import Gateway, burst_of
 from herdgate_loadtest.engine import Crowd, CrowdConfig, Record, ServerCounts, loopback_sources
 
 __all__ = ["Plan", "Round", "busiest_beyond_burst", "play_round"]
 
 _LATEST_S = 60.0  # beyond the ideal time, for a round to end
-_SETTLE_S = 5.0
-_LOOK_S = 0.05
+_SETTLE_S = 30.0
+_END_S = 0.5
 _CLIENTS_PER_SOURCE = 5_000
 _MOST_SOURCES = 65_536
 
@@ -35,17 +36,17 @@ class Plan:
     @property
     def burst(self) -> float:
         """Admissions at once."""
-        return demo_limits(self.rate).burst or 1.0
+        return burst_of(self.rate)
 
     @property
     def ideal_s(self) -> float:
         """Seconds in which nobody can beat the rate."""
         return max(0.0, (self.herd - self.burst) / self.rate)
 
-    def crowd(self, server: DemoServer) -> Crowd:
+    def crowd(self, url: str) -> Crowd:
         """Clients that do as they are told."""
         sources = loopback_sources(min(_MOST_SOURCES, 1 + self.herd // _CLIENTS_PER_SOURCE))
-        return Crowd(CrowdConfig(urls=(server.url,), clients={"obey": self.herd}, sources=sources))
+        return Crowd(CrowdConfig(urls=(url,), clients={"obey": self.herd}, sources=sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,18 @@ Watch = Callable[[str, Crowd], Awaitable[None]]
 """Called with the name of each phase as it begins; runs beside it until cancelled."""
 
 
-async def play_round(plan: Plan, server: DemoServer, watch: Watch) -> Round:
+async def play_round(plan: Plan, fleet: Fleet, watch: Watch) -> Round:
     """Play one round on a fresh crowd.
 
     Raises:
-        LoadtestError: the crowd did not come up, or the server is gone.
+        LoadtestError: the crowd did not come up, or a process of the fleet is gone.
     """
-    playing = asyncio.ensure_future(_play(plan, server, watch))
-    watching = asyncio.ensure_future(server.watch())
+    playing = asyncio.ensure_future(_play(plan, fleet, watch))
+    watching = asyncio.ensure_future(fleet.watch())
     try:
         await asyncio.wait((playing, watching), return_when=asyncio.FIRST_COMPLETED)
+        if playing.done() and playing.exception() is not None:
+            await asyncio.wait((watching,), timeout=_END_S)  # a process that is ending closes its sockets first
         if watching.done():  # whatever else failed, failed because of it
             watching.result()
         return playing.result()
@@ -93,24 +96,25 @@ def busiest_beyond_burst(admitted_at: Sequence[float], began: float, burst: floa
     return max(0.0, max(seconds.values(), default=0) - burst)
 
 
-async def _play(plan: Plan, server: DemoServer, watch: Watch) -> Round:
-    async with plan.crowd(server) as crowd:
+async def _play(plan: Plan, fleet: Fleet, watch: Watch) -> Round:
+    await fleet.serves()
+    async with plan.crowd(fleet.gateway.url) as crowd:
         latest_s = plan.ideal_s + _LATEST_S
         await _beside(watch("connecting", crowd), crowd.bring_up(rate=plan.rate, deadline_s=latest_s))
         await _beside(watch("connected", crowd), crowd.hold(plan.burst / plan.rate + 0.5))  # the bucket fills up
-        before = await server.stats(time.monotonic())
+        before = await fleet.gateway.counts()
         began = crowd.cut("reset")
         await _beside(watch("cut off", crowd), crowd.recover(deadline_s=latest_s))
-        after = await server.stats(began)
+        after, admitted_at = await fleet.gateway.counts(), await fleet.admissions(began)
         await crowd.close()
         counts = ServerCounts(
-            admitted=after["admitted"] - before["admitted"],
-            denied=sum(after["denied"].values()) - sum(before["denied"].values()),
-            permits=await _permits_left(server),
-            admitted_at=after["admitted_at"],
+            admitted=after.admitted - before.admitted,
+            denied=after.denied - before.denied,
+            permits=await _permits_left(fleet.gateway),
+            admitted_at=admitted_at,
         )
         record = crowd.record(rate=plan.rate, burst=plan.burst, server=counts)
-        return Round(record, busiest_beyond_burst(after["admitted_at"], began, plan.burst))
+        return Round(record, busiest_beyond_burst(admitted_at, began, plan.burst))
 
 
 async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
@@ -122,12 +126,9 @@ async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
         await asyncio.gather(watcher, return_exceptions=True)  # its last frame, before anything else is said
 
 
-async def _permits_left(server: DemoServer) -> int:
-    """Permits the gate still counts once every socket is closed; it may take a moment to notice the last ones."""
+async def _permits_left(gateway: Gateway) -> int:
+    """Permits the gate still counts once every socket is closed; it takes a while to end every socket at a worker."""
     deadline = time.monotonic() + _SETTLE_S
-    while True:
-        stats = await server.stats(time.monotonic())
-        left: int = stats["pending"] + stats["open"] + stats["held"]
-        if not left or time.monotonic() >= deadline:
-            return left
-        await asyncio.sleep(_LOOK_S)
+    while (left := (await gateway.counts()).permits) and time.monotonic() < deadline:
+        pass  # counts that are fresh come a few times a second
+    return left

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from herdgate_loadtest.counted import counted
+from herdgate_loadtest.demo.fleet import WORKERS
 from herdgate_loadtest.demo.rounds import Plan, Round
 from herdgate_loadtest.engine import Crowd, Record, Snapshot
 
@@ -38,9 +39,10 @@ class View:
                 if not self._console.is_terminal and not live.transient:  # on a terminal, Live ends the line itself
                     self._console.line()
 
-    def say_how_to_end(self) -> None:
-        """For a demo that goes on and on."""
-        self._console.print("Ctrl-C ends it")
+    def introduce(self, *, goes_on: bool) -> None:
+        """Say what there is to see, and how to end a demo that goes on and on."""
+        ending = "; Ctrl-C ends it" if goes_on else ""
+        self._console.print(f"a gateway in front of {counted(WORKERS, 'worker')}{ending}")
 
     def conclude(self, played: Round) -> None:
         """Say what came of a round."""

@@ -15,6 +15,8 @@ import pytest
 from tests.servers import poll
 
 RATES = "write admissions per second, from 1e-09 to 1,000,000,000"
+FLEET = ("worker 1", "worker 2", "the gateway")
+"""In the order in which they are started."""
 HERDGATE = (sys.executable, "-c", "from herdgate.cli import main; main()")
 
 
@@ -32,16 +34,24 @@ def run_valid_demo(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def running_demo(*options: str) -> Iterator[tuple[subprocess.Popen[str], psutil.Process]]:
-    """The demo, and its server."""
+def running_demo(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, psutil.Process]]]:
+    """The demo, and the processes of its fleet by name."""
     command = [*HERDGATE, "demo", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
         try:
-            poll(lambda: bool(psutil.Process(demo.pid).children()), "the server is started", within_s=30)
-            (server,) = psutil.Process(demo.pid).children()
-            yield demo, server
+            poll(lambda: len(psutil.Process(demo.pid).children()) == len(FLEET), "the fleet is started", within_s=30)
+            children = sorted(psutil.Process(demo.pid).children(), key=lambda child: child.pid)
+            yield demo, dict(zip(FLEET, children, strict=True))
         finally:
             demo.kill()
+
+
+def is_over(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def wait_until_clients_are_in(gateway: psutil.Process) -> None:
+    poll(lambda: len(gateway.net_connections()) > 20, "clients are in", within_s=30)
 
 
 @pytest.mark.xdist_group("timing")
@@ -68,45 +78,48 @@ def test_people_see_the_recovery_and_what_came_of_it() -> None:
     assert "60 of 60 in" in finished.stdout
     assert "\nall 60 clients are back in" in finished.stdout
     assert "waiting" in finished.stdout
-    assert "Ctrl-C" not in finished.stdout
+    assert finished.stdout.startswith("a gateway in front of 2 workers\n")
 
 
-@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGTERM])
-def test_server_that_dies_ends_the_demo_in_one_line(kill_signal: signal.Signals) -> None:
-    with running_demo("--herd", "400", "--rate", "1", "--once", "--json") as (demo, server):
-        server.send_signal(kill_signal)
-        out, err = demo.communicate(timeout=30)
+@pytest.mark.parametrize("name", FLEET)
+def test_process_that_is_killed_ends_the_demo_in_one_line(name: str) -> None:
+    with running_demo("--herd", "400", "--rate", "1", "--once", "--json") as (demo, fleet):
+        fleet[name].kill()
+        out, err = demo.communicate(timeout=60)
 
-    told = f"herdgate: the demo server has ended by signal {kill_signal:d}: start the demo again\n"
+    told = f"herdgate: {name} has ended by signal 9: start the demo again\n"
     assert (demo.returncode, out, err) == (1, "", told)
 
 
-def test_server_that_dies_in_the_middle_ends_the_demo_in_one_line() -> None:
-    with running_demo("--herd", "400", "--rate", "20", "--once") as (demo, server):
-        poll(lambda: len(server.net_connections()) > 10, "clients are in", within_s=30)
-        server.kill()
-        _, err = demo.communicate(timeout=30)
+@pytest.mark.parametrize("name", FLEET)
+def test_process_that_dies_in_the_middle_ends_the_demo_and_all_the_others(name: str) -> None:
+    with running_demo("--herd", "400", "--rate", "20", "--once") as (demo, fleet):
+        wait_until_clients_are_in(fleet["the gateway"])
+        fleet[name].kill()
+        _, err = demo.communicate(timeout=60)
 
-    assert (demo.returncode, err) == (1, "herdgate: the demo server has ended by signal 9: start the demo again\n")
+        assert (demo.returncode, err) == (1, f"herdgate: {name} has ended by signal 9: start the demo again\n")
+        assert all(is_over(process) for process in fleet.values())
 
 
 def test_ctrl_c_ends_the_demo_which_says_so_at_the_start() -> None:
-    with running_demo("--herd", "400", "--rate", "20") as (demo, server):
+    with running_demo("--herd", "400", "--rate", "20") as (demo, fleet):
         assert demo.stdout is not None
         readable, _, _ = select.select([demo.stdout], [], [], 30)
         assert readable
         first = demo.stdout.readline()
-        poll(lambda: len(server.net_connections()) > 10, "clients are in", within_s=30)
+        wait_until_clients_are_in(fleet["the gateway"])
         demo.send_signal(signal.SIGINT)
-        _, err = demo.communicate(timeout=30)
-        assert (first, demo.returncode, err) == ("Ctrl-C ends it\n", 130, "")
-        assert not server.is_running()
+        _, err = demo.communicate(timeout=60)
+        assert (first, demo.returncode, err) == ("a gateway in front of 2 workers; Ctrl-C ends it\n", 130, "")
+        assert all(is_over(process) for process in fleet.values())
 
 
-def test_server_ends_with_the_demo_however_that_ends() -> None:
-    with running_demo("--herd", "400", "--rate", "20", "--once") as (demo, server):
+def test_fleet_ends_with_the_demo_however_that_ends() -> None:
+    with running_demo("--herd", "400", "--rate", "20", "--once") as (demo, fleet):
+        wait_until_clients_are_in(fleet["the gateway"])
         demo.kill()
-        poll(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "it ends", within_s=30)
+        poll(lambda: all(is_over(process) for process in fleet.values()), "all end", within_s=30)
 
 
 @pytest.mark.parametrize(
