@@ -21,7 +21,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from herdgate import AddressRules, AdmissionMiddleware, ClientLimits, Decision, Gate, Limits
+from herdgate import AddressRules, AdmissionMiddleware, ClientLimits, Decision, Fleet, Gate, Limits
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
 from herdgate.core.clients import LOCAL
 
@@ -57,7 +57,9 @@ class Site:
         if "client_key" in middleware:
             header = middleware["client_key"].encode()
             middleware["client_key"] = lambda scope: dict(scope["headers"]).get(header, b"").decode() or None
-        self.gate = Gate(read_limits(settings.get("limits", {})), secrets=settings.get("secrets") or [SECRET])
+        fleet = Fleet(**settings["fleet"]) if "fleet" in settings else None
+        limits, chosen = read_limits(settings.get("limits", {})), settings.get("secrets") or [SECRET]
+        self.gate = Gate(limits, secrets=chosen, fleet=fleet)
         self.app = AdmissionMiddleware(self._run, gate=self.gate, on_decision=self._note, **middleware)
         self.setups = self.most_setups = self.running = 0
         self.runs: Counter[str] = Counter()

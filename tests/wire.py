@@ -178,9 +178,10 @@ class Raw:
 
 
 @asynccontextmanager
-async def raw(port: int, data: bytes = b"") -> AsyncIterator[Raw]:
+async def raw(port: int, data: bytes = b"", *, source: str | None = None) -> AsyncIterator[Raw]:
     """A TCP connection that has sent `data`."""
-    reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), WAIT_S)
+    local = (source, 0) if source else None
+    reader, writer = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port, local_addr=local), WAIT_S)
     client = Raw(reader, writer)
     try:
         await client.send(data)

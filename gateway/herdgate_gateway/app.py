@@ -3,7 +3,8 @@
     websocket    first route that covers its path -> its checks, admission, authentication -> relay; no route: 404
     http         health, pre-flight; another upgrade: 426; everything else: 404
 
-All routes share one calendar, so one rate; per-client limits, permits, denial and authentication are each route's own.
+All routes share one calendar, so one rate, the fleet's where there is one; per-client limits, permits, denial and
+authentication are each route's own.
 
 Other settings are planned, which may fail, and then taken, which may not. A route keeps its gate by its name, so that
 permits, counts and calendar go on; all around the gate is made anew, and who is inside the old stays there to the end.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
-from herdgate import Gate
+from herdgate import Fleet, Gate
 from herdgate.asgi import Receive, Scope, Send
 from herdgate.paths import route_path
 from herdgate.refusal import refuse_http, refuse_websocket
@@ -34,6 +35,10 @@ __all__ = ["Gateway"]
 class Gateway:
     """Serves what its settings say.
 
+    Args:
+        settings: of the gateway; this process admits its share of them, see `Settings.process_limits`.
+        fleet: where the calendar is that this process shares. None: where the settings say.
+
     Attributes:
         pool: the workers.
 
@@ -41,9 +46,10 @@ class Gateway:
         ConfigurationError: a key file cannot be used.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, fleet: Fleet | None = None) -> None:
         self.pool = WorkerPool(settings.workers, settings.breaker.settings())
         self._settings = settings
+        self._fleet = fleet or settings.fleet.fleet()
         self._routes: Sequence[Route] = ()
         # Weak: a route that comes back has its old gate as long as sockets of it are open.
         self._gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
@@ -80,8 +86,13 @@ class Gateway:
         planned = {table.name: _authentication(table, known.get(table.name)) for table in settings.routes}
         return lambda: self._take(settings, planned)
 
+    def start(self) -> None:
+        """Join the fleet, in the running loop; without one it does nothing."""
+        self._routes[0].gate.start()
+
     async def aclose(self) -> None:
-        """Close what authentication holds open."""
+        """Leave the fleet, and close what authentication holds open."""
+        await self._routes[0].gate.aclose()
         retiring = tuple(self._retiring)
         for task in retiring:
             task.cancel()
@@ -127,32 +138,48 @@ class Gateway:
         live = {name: value for name, value in self._set_live.items() if _is_same(name, self._settings, settings)}
         in_force = settings.model_copy(update=live)
         routes = self._make_routes(in_force, planned)
-        limits = [in_force.route_limits(route.table) for route in routes]
+        limits = [in_force.process_limits(route.table) for route in routes]
         replaced = self._authentications() - {known for known in planned.values() if known is not None}
         # Nothing has changed so far, and from here on nothing fails.
         for route, allowed in zip(routes, limits, strict=True):
             route.gate.set_limits(allowed)
-            route.gate.set_secrets(settings.secret_texts() or self._own_secrets)
+            if chosen := self._secrets(settings):
+                route.gate.set_secrets(chosen)
             self._gates[route.table.name] = route.gate
         self.pool.replace(settings.workers)
         self._settings, self._routes, self._set_live = settings, routes, live
         self._retire(replaced)
 
     def _make_routes(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> list[Route]:
+        gates = self._make_gates(settings)
         relay = MessageRelay(
             self.pool,
             settings.relay.settings(),
             trusted_proxies=settings.trusted_proxies,
             forwarding_header=settings.forwarding_header,
+            member=gates[0].member,
         )
+        tables = zip(settings.routes, gates, strict=True)
+        return [Route(settings, table, gate, planned[table.name], relay) for table, gate in tables]
+
+    def _make_gates(self, settings: Settings) -> list[Gate]:
+        """One for each route; those that are new share the calendar of the others, or of the fleet."""
+        gates: list[Gate] = []
         beside = self._routes[0].gate if self._routes else None
-        routes: list[Route] = []
         for table in settings.routes:
-            known = self._gates.get(table.name)
-            gate = known or Gate(settings.route_limits(table), route=table.name, beside=beside)
+            gate = self._gates.get(table.name)
+            if gate is None:
+                fleet = self._fleet if beside is None else None
+                limits, chosen = settings.process_limits(table), self._secrets(settings)
+                gate = Gate(limits, secrets=chosen, route=table.name, beside=beside, fleet=fleet)
+                gate.set_workers(self.pool.names)
             beside = beside or gate
-            routes.append(Route(settings, table, gate, planned[table.name], relay))
-        return routes
+            gates.append(gate)
+        return gates
+
+    def _secrets(self, settings: Settings) -> Sequence[str] | None:
+        """None: the fleet agrees on one."""
+        return settings.secret_texts() or (None if self._fleet else self._own_secrets)
 
     def _authentications(self) -> set[Authentication]:
         return {route.authentication for route in self._routes if route.authentication is not None}

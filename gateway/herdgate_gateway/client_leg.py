@@ -24,6 +24,7 @@ from websockets.frames import Frame
 
 from herdgate_gateway.client_line import EXTENSION, ClientLine
 from herdgate_gateway.close_codes import INVALID_DATA
+from herdgate_gateway.quiet import QUIET
 from herdgate_gateway.tcp_options import set_tcp_options
 
 __all__ = ["client_leg_class"]
@@ -58,6 +59,7 @@ class _ClientLeg(WebSocketsSansIOProtocol):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.close_timeout = self.close_s
+        self.logger = self.conn.logger = QUIET
         self.conn.max_message_size, self.conn.max_fragment_size = self.max_size
         self._held = bytearray()
 
@@ -118,7 +120,10 @@ class _ClientLeg(WebSocketsSansIOProtocol):
         uvicorn closes the connection at once, which resets it if bytes are left unread, and the close frame is lost.
         Here our side of it is ended, and what the client sends is dropped until it ends the other, or its time is up.
         """
-        assert self.conn.close_sent is not None
+        if self.conn.close_sent is None:  # before its handshake was answered: there is nobody to tell
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
+            self.transport.close()
+            return
         code, reason = self.conn.close_sent.code, self.conn.close_sent.reason
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.transport.write(b"".join(self.conn.data_to_send()))

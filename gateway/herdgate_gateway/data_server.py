@@ -7,25 +7,24 @@ Built on uvicorn 0.54.
 """
 
 import asyncio
-import copy
 import signal
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
-from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from herdgate.asgi import ASGIApp
 from herdgate_gateway.certificates import LiveCertificate, read_certificate
 from herdgate_gateway.client_leg import client_leg_class
 from herdgate_gateway.http_leg import HttpLeg
+from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.proxy_protocol import proxy_protocol_class
+from herdgate_gateway.quiet import be_quiet
 from herdgate_gateway.settings import Settings
 
-__all__ = ["BACKLOG", "DataServer"]
+__all__ = ["BACKLOG", "STOP_SIGNS", "DataServer"]
 
 BACKLOG = 4096
 STOP_SIGNS = (signal.SIGINT, signal.SIGTERM)
@@ -34,16 +33,20 @@ STOP_SIGNS = (signal.SIGINT, signal.SIGTERM)
 class DataServer(uvicorn.Server):
     """Serves an app as the settings say. A sign to stop ends it and not the process: there is more to close.
 
+    Args:
+        who: stands before each line of the log; see `log_config`.
+
     Raises:
         ConfigurationError: the certificate cannot be used.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, *, who: str = "") -> None:
         context = _certificate(settings)
         self._certificate = None if context is None else LiveCertificate(context)
         self._tls = settings.tls
-        super().__init__(_config(app, settings, self._certificate))
+        super().__init__(_config(app, settings, self._certificate, who))
         self.config.load()
+        be_quiet()
 
     def plan(self, settings: Settings) -> Callable[[], None]:
         """Make ready what may fail, for the result to make it so: PROXY protocol, trusted proxies, certificate.
@@ -77,7 +80,7 @@ class DataServer(uvicorn.Server):
                 loop.remove_signal_handler(sign)
 
 
-def _config(app: ASGIApp, settings: Settings, certificate: LiveCertificate | None) -> uvicorn.Config:
+def _config(app: ASGIApp, settings: Settings, certificate: LiveCertificate | None, who: str) -> uvicorn.Config:
     relay = settings.relay.settings()
     return uvicorn.Config(
         app,
@@ -94,7 +97,7 @@ def _config(app: ASGIApp, settings: Settings, certificate: LiveCertificate | Non
         proxy_headers=False,
         server_header=False,
         access_log=False,
-        log_config=_log_config(),
+        log_config=log_config(who),
         backlog=BACKLOG,
         ssl_context_factory=None if certificate is None else lambda _, __: certificate.context,
         timeout_graceful_shutdown=10,
@@ -111,10 +114,3 @@ def _certificate(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls.certificate is None or settings.tls.key is None:
         return None
     return read_certificate(settings.tls.certificate, settings.tls.key)
-
-
-def _log_config() -> dict[str, Any]:
-    """uvicorn's, and the same for our own loggers."""
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["loggers"]["herdgate"] = dict(config["loggers"]["uvicorn"])
-    return config

@@ -7,7 +7,8 @@ Rules:
 - the worker gets exactly one `Host`, the client's;
 - `X-Forwarded-For`, `-Proto` and `-Host` are ours, and whatever came under such a name is dropped, `Forwarded` and
   `X-Real-IP` too. An underscore counts as a hyphen, as some frameworks read it so;
-- a handshake that two parsers could read in two ways is refused (RFC 6455 section 4.2.1, RFC 9112 section 6).
+- a handshake that two parsers could read in two ways, its path included, is refused (RFC 6455 section 4.2.1, RFC 9112
+  section 6).
 """
 
 import base64
@@ -51,6 +52,8 @@ _HOP_BY_HOP = frozenset(
 _NO_BODY = frozenset((b"content-length", b"expect"))
 _SERVER_S_OWN = frozenset((b"content-length", b"date", b"server"))
 _ORIGIN = (b"x-forwarded-", b"forwarded", b"x-real-ip")
+# A segment of dots, with parameters or without; a backslash; and what becomes one of these, or a slash, once decoded.
+_AMBIGUOUS = re.compile(rb"(/|^)(\.|%2e){1,2}(/|;|$)|\\|%2f|%5c|%25(2e|2f|5c|25)", re.IGNORECASE)
 _TARGET = re.compile(rb"/[\x21\x22\x24-\x7e]*")  # neither whitespace nor a fragment (RFC 9112 section 3.2.1)
 
 
@@ -79,8 +82,20 @@ def check_handshake(scope: Scope) -> Fault | None:
         return Fault(426, "the WebSocket version spoken here is 13")
     if not _is_key(found.get(b"sec-websocket-key", ())):
         return Fault(400, "a handshake has exactly one Sec-WebSocket-Key, of 16 bytes")
-    if _TARGET.fullmatch(raw_path(scope)) is None or b"#" in scope.get("query_string", b""):
+    if scope.get("http_version", "1.1") != "1.1":
+        return Fault(400, "a handshake is HTTP/1.1")
+    if _named_by_connection(found.get(b"connection", ())) & found.keys() - _HOP_BY_HOP:
+        # Else a header that was checked, or that vouches for the client, could be dropped behind the check.
+        return Fault(400, "the Connection of a handshake names no header that is to arrive")
+    return _check_target(scope)
+
+
+def _check_target(scope: Scope) -> Fault | None:
+    path = raw_path(scope)
+    if _TARGET.fullmatch(path) is None or b"#" in scope.get("query_string", b""):
         return Fault(400, "a handshake asks for a path")
+    if _AMBIGUOUS.search(path):
+        return Fault(400, "a path has neither dot segments nor backslashes nor encoded separators")
     return None
 
 
@@ -191,5 +206,9 @@ def _encoded(pairs: Iterable[tuple[str, str]]) -> list[Pair]:
 
 def _end_to_end(pairs: Iterable[Pair]) -> list[Pair]:
     pairs = [(name.lower(), value) for name, value in pairs]
-    named = {token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")}
+    named = _named_by_connection(value for name, value in pairs if name == b"connection")
     return [(name, value) for name, value in pairs if name not in _HOP_BY_HOP and name not in named]
+
+
+def _named_by_connection(values: Iterable[bytes]) -> set[bytes]:
+    return {token.strip().lower() for value in values for token in value.split(b",")}

@@ -5,7 +5,7 @@
 Rules:
 - nothing is sent to the client before the worker has answered: its 101 becomes the client's 101, its refusal the
   client's refusal, whole; anything else raises `Refused`, which the middleware around answers;
-- one arrival is one attempt at one worker, on a fresh connection;
+- one arrival is one attempt at one worker, on a fresh connection: at the one that the fleet has granted, if any;
 - a client that leaves ends its dial; nothing outlives the call, neither task nor socket;
 - a worker that breaks the rules, or a client that leaves, is nobody's error here: nothing is logged for one client.
 
@@ -44,6 +44,7 @@ class MessageRelay:
         settings: its limits.
         trusted_proxies: networks of peers whose word on the client's address and scheme is passed on.
         forwarding_header: where they write the address.
+        member: what the fleet calls this process; workers are told it, and report by it.
 
     Raises:
         ConfigurationError: one of these is not of its kind.
@@ -56,8 +57,10 @@ class MessageRelay:
         *,
         trusted_proxies: Sequence[str] = (),
         forwarding_header: ForwardingHeader = "x-forwarded-for",
+        member: str | None = None,
     ) -> None:
         self._pool = pool
+        self._told = [] if member is None else [("herdgate-gateway", member)]
         self._settings = settings or RelaySettings()
         self._forwarding = Forwarding(trusted_proxies, forwarding_header)
 
@@ -73,7 +76,7 @@ class MessageRelay:
             return
         if (await receive())["type"] != "websocket.connect":
             return
-        assignment = self._pool.choose()
+        assignment = self._pool.choose((scope.get("state") or {}).get("worker"))
         if assignment is None:
             raise Refused("upstream")
         leg = self._leg(scope)
@@ -133,7 +136,7 @@ class MessageRelay:
         settings = self._settings
         return WorkerLeg(
             target(scope),
-            request_headers(scope, self._forwarding),
+            request_headers(scope, self._forwarding) + self._told,
             [name for name in scope.get("subprotocols") or () if name],
             max_message_bytes=settings.max_message_bytes,
             max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,

@@ -18,7 +18,7 @@ from typing import TypeVar
 from herdgate_gateway.errors import ConfigurationError, SettingsError
 from herdgate_gateway.settings import Settings, changes, files, takeable
 
-__all__ = ["Reloader", "hangups", "hold_hangups"]
+__all__ = ["Reloader", "hangups", "hold_hangups", "together"]
 
 Result = TypeVar("Result")
 Take = Callable[[], None]
@@ -67,6 +67,21 @@ class Reloader:
         written = self._read()
         settings = takeable(self._running, written)
         return written, settings, self._plan(settings)
+
+
+def together(*plans: Callable[[Settings], Take]) -> Callable[[Settings], Take]:
+    """One plan of several parts: all of them are made ready before the first is taken."""
+
+    def plan(settings: Settings) -> Take:
+        takes = [each(settings) for each in plans]
+
+        def take() -> None:
+            for each in takes:
+                each()
+
+        return take
+
+    return plan
 
 
 def hold_hangups() -> None:

@@ -5,7 +5,6 @@ The main loop publishes its counts for the admin thread four times a second.
 """
 
 import asyncio
-import gc
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -22,14 +21,15 @@ from herdgate_gateway.admin import AdminServer, Status, hand_over
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.errors import SettingsError
+from herdgate_gateway.garbage import collect_in_small_lots
 from herdgate_gateway.listeners import open_listeners
-from herdgate_gateway.reload import Reloader, hangups, hold_hangups
+from herdgate_gateway.processes import serve_processes
+from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
 from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, load, missing_for_serving
 
 __all__ = ["serve"]
 
 PUBLISH_S = 0.25
-GARBAGE_THRESHOLDS = (5_000, 10, 1_000)
 
 
 def serve(
@@ -37,6 +37,9 @@ def serve(
     config: Annotated[Path | None, typer.Option(envvar=CONFIG_VARIABLE, help="Settings, TOML.")] = None,
     listen: Annotated[
         list[str] | None, typer.Option(help="Where clients connect: host:port, [v6]:port, unix:/path, fd:N.")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes that serve together, at one common rate. Default: 1.")
     ] = None,
     worker: Annotated[list[str] | None, typer.Option(help="A worker: ws://host:port. Repeat it for more.")] = None,
     rate: Annotated[float | None, typer.Option(help="Admissions per second.")] = None,
@@ -49,17 +52,14 @@ def serve(
     `herdgate config show` prints them all. SIGHUP makes it read them again, without closing a socket.
     """
     hold_hangups()
-    flags = {"listen": listen, "workers": worker, "rate": rate, "burst": burst, "admin.listen": admin}
-    read = partial(_read, flags, config)
+    flags = {"listen": listen, "workers": worker, "processes": processes, "rate": rate, "burst": burst}
+    read = partial(_read, flags | {"admin.listen": admin}, config)
     settings = read()
-    _collect_in_small_lots()
+    if settings.processes > 1:
+        asyncio.run(serve_processes(settings, read))
+        return
+    collect_in_small_lots()
     uvloop.run(_serve(settings, read))
-
-
-def _collect_in_small_lots() -> None:
-    """Make full garbage collections rare: each stops the process for half a second over the sockets of a crowd."""
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def _read(flags: Mapping[str, object], config: Path | None) -> Settings:
@@ -109,10 +109,11 @@ class _View:
 async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     listeners = open_listeners(settings.listen, BACKLOG)
     gateway = Gateway(settings)
+    gateway.start()
     server = DataServer(gateway, settings)
     view = _View(gateway, server)
     admin = AdminServer(view, settings.admin.settings())
-    reloader = Reloader(read, partial(_plan, gateway, server), settings)
+    reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
         admin.start()
         with hangups(reloader.ask):
@@ -125,13 +126,3 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
         admin.stop()
         for listener in listeners:
             listener.close()
-
-
-def _plan(gateway: Gateway, server: DataServer, settings: Settings) -> Callable[[], None]:
-    takes = gateway.plan(settings), server.plan(settings)
-
-    def take() -> None:
-        for each in takes:
-            each()
-
-    return take

@@ -2,7 +2,7 @@
 
 Rules: the one with the fewest sockets, open and pending, of those whose breaker lets the arrival through; turns are
 taken between equals. An assignment counts until it is released, once, however it ends. One arrival is one attempt:
-nothing here tries a second worker.
+nothing here tries a second worker. Where a fleet has chosen, nothing here chooses: another one may be full.
 """
 
 import logging
@@ -17,6 +17,9 @@ from herdgate import ConfigurationError
 from herdgate_gateway.breaker import Breaker, BreakerSettings, BreakerState
 
 __all__ = ["Assignment", "Worker", "WorkerPool", "WorkerSnapshot"]
+
+MOST_NAMES = 254
+"""Workers that one call to the fleet can name."""
 
 _WAY_OUT = 'write "ws://host:port"'
 _logger = logging.getLogger("herdgate.workers")
@@ -160,9 +163,16 @@ class WorkerPool:
                 raise ConfigurationError("workers", url, "name each worker once")
         self._workers = workers
 
-    def choose(self) -> Assignment | None:
-        """Give the next arrival to a worker; None: none of them may have it."""
+    def names(self) -> list[str]:
+        """Those that arrivals may go to now, at most 254, for a fleet to choose from. To be asked once for a batch."""
         now = self._clock()
+        return [worker.url for worker in self._workers if worker.breaker.lets_through(now)][:MOST_NAMES]
+
+    def choose(self, name: str | None = None) -> Assignment | None:
+        """Give the next arrival to a worker, to this one if it is named; None: none of them may have it."""
+        now = self._clock()
+        if name is not None:
+            return self._take(name, now)
         allowed = [worker for worker in self._workers if worker.breaker.lets_through(now)]
         if not allowed:
             return None
@@ -171,6 +181,13 @@ class WorkerPool:
         self._workers.remove(best)
         self._workers.append(best)
         return Assignment(best, self._clock)
+
+    def _take(self, name: str, now: float) -> Assignment | None:
+        """A worker of `names`, unless it is gone or has broken since. Its ramp has counted this batch already."""
+        for worker in self._workers:
+            if worker.url == name and (worker.breaker.state(now) != "broken" or worker.breaker.lets_through(now)):
+                return Assignment(worker, self._clock)
+        return None
 
     def snapshot(self) -> tuple[WorkerSnapshot, ...]:
         """All of them, by URL."""

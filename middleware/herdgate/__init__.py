@@ -11,9 +11,12 @@ from herdgate.core.classes import AdmissionClass
 from herdgate.core.clients import AddressRules
 from herdgate.core.errors import ConfigurationError, HerdgateError
 from herdgate.core.limits import ClientLimits, Limits
-from herdgate.gate import ClassSnapshot, Gate, GateSnapshot
+from herdgate.fleet import Fleet
+from herdgate.gate import Gate
 from herdgate.middleware import AdmissionMiddleware, Decision
 from herdgate.refused import Refused
+from herdgate.report import LoadReport
+from herdgate.snapshot import ClassSnapshot, FleetSnapshot, GateSnapshot
 
 __all__ = [
     "AddressRules",
@@ -23,10 +26,13 @@ __all__ = [
     "ClientLimits",
     "ConfigurationError",
     "Decision",
+    "Fleet",
+    "FleetSnapshot",
     "Gate",
     "GateSnapshot",
     "HerdgateError",
     "Limits",
+    "LoadReport",
     "Refused",
 ]
 __version__ = "0.1.0"

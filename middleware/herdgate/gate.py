@@ -1,7 +1,7 @@
 """The gate: the decision core with a clock, a random source and a store.
 
-One gate may serve several middlewares. Everything here is synchronous and belongs to one event loop: call it from
-there only.
+One gate may serve several middlewares. It belongs to one event loop: call it from there only. A gate of one process
+decides at once; one that shares its calendar with a fleet waits for the answer of Redis, a few milliseconds.
 """
 
 import os
@@ -9,81 +9,34 @@ import random
 import re
 import secrets as tokens
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from herdgate.client_screen import ClientScreen
 from herdgate.core.admission import AdmissionControl
-from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Reason, State
+from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued
 from herdgate.core.classes import RESUME
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.numbers import check_rate
 from herdgate.core.permits import Permit
 from herdgate.core.sessions import SessionTokens
 from herdgate.core.tickets import TicketSigner
+from herdgate.core.tiers import fleet_scopes
+from herdgate.fleet import Fleet
 from herdgate.memory import MemoryWatch
+from herdgate.snapshot import ClassSnapshot, GateSnapshot
 from herdgate.stores.memory import MemoryStore
 
-__all__ = ["ClassSnapshot", "Gate", "GateSnapshot", "read_secrets"]
+if TYPE_CHECKING:
+    from herdgate.stores.redis.fleet_clients import FleetClients, Wants
+    from herdgate.stores.redis.store import RedisStore
 
-
-@dataclass(frozen=True, slots=True)
-class ClassSnapshot:
-    """One class of arrivals at one moment.
-
-    Attributes:
-        hints: hints given and neither kept nor over.
-        show_rate: share of hints that are kept, moving average.
-        admitted: arrivals admitted so far.
-    """
-
-    hints: int
-    show_rate: float
-    admitted: int
-
-
-@dataclass(frozen=True, slots=True)
-class GateSnapshot:
-    """All counts of a gate at one moment, of this process only. Reading it changes nothing.
-
-    Attributes:
-        state: `draining` refuses every arrival.
-        rate: admissions per second now; None: no limit.
-        burst: admissions at once after a quiet time; None without a rate.
-        tokens: admissions possible at this moment; None without a rate.
-        classes: by name, the first one first.
-        firm_s: seconds of refill set aside for firm slots.
-        admit_fraction: share of client keys let past.
-        pending: permits of set-ups in progress.
-        open: permits of sockets accepted and not yet gone.
-        held: handshakes held open until their firm slot.
-        admitted: arrivals admitted so far.
-        denied: arrivals refused so far, by reason; for some of them only after they were admitted.
-        gone: arrivals whose client left before the verdict.
-        unenforced: arrivals refused in shadow mode and let past all the same; they stand in `denied` too.
-        exempt: arrivals let past without a decision.
-        client_keys: client keys remembered.
-    """
-
-    state: State
-    rate: float | None
-    burst: float | None
-    tokens: float | None
-    classes: Mapping[str, ClassSnapshot]
-    firm_s: float
-    admit_fraction: float
-    pending: int
-    open: int
-    held: int
-    admitted: int
-    denied: Mapping[Reason, int]
-    gone: int
-    unenforced: int
-    exempt: int
-    client_keys: int
+__all__ = ["Gate", "read_secrets"]
 
 
 def read_secrets(secrets: Sequence[str | bytes] | None) -> list[bytes]:
@@ -125,6 +78,9 @@ class Gate:
             `Limits.divided`. More than 1 need `secrets`: a ticket of one counts as a hint in the others.
         beside: another gate, whose calendar this one shares: both admit one rate together, that of the first one's
             limits. Everything else is each gate's own.
+        fleet: all its processes share one calendar, through its Redis. Rate, burst, classes, times and admitted share
+            are then those of all together, and so are limits per client of scope `fleet`; other limits per client and
+            caps stay each process's own.
         clock: monotonic seconds.
         wall_clock: Unix seconds, for session tokens and for what tickets call the first moment of the calendar.
         rng: uniform numbers in [0, 1).
@@ -144,6 +100,7 @@ class Gate:
         route: str = "default",
         processes: int = 1,
         beside: "Gate | None" = None,
+        fleet: Fleet | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
@@ -151,6 +108,9 @@ class Gate:
         if not isinstance(route, str) or not re.fullmatch("[A-Za-z0-9_-]{1,64}", route):
             raise ConfigurationError("route", route, "write 1 to 64 letters, digits, - and _")
         limits = _divided(limits, processes)
+        if fleet is not None and (processes > 1 or beside is not None):
+            way_out = "leave out processes and beside: a fleet shares its limits by itself"
+            raise ConfigurationError("fleet", fleet.name, way_out)
         if processes > 1 and secrets is None:
             way_out = f"give the same ones to all {processes} processes, so that each can read the others' tickets"
             raise ConfigurationError("secrets", None, way_out)
@@ -160,46 +120,105 @@ class Gate:
         self._clock = clock
         self._wall_clock = wall_clock
         self._memory = MemoryWatch(limits.max_memory_bytes)
-        if beside is None:
-            self._store = MemoryStore(limits, rng, clock(), int(wall_clock() * 1000))
-        else:
+        self._fleet: Fleet | None = fleet if beside is None else beside._fleet
+        _check_scopes(limits, self._fleet)
+        self._store: MemoryStore | RedisStore
+        if beside is not None:
             self._store = beside._store
+        elif fleet is not None:
+            self._store = _open_store(fleet, limits, random=rng, clock=clock, wall_clock=wall_clock)
+        else:
+            self._store = MemoryStore(limits, rng, clock(), int(wall_clock() * 1000))
         self._secrets = read_secrets(secrets)
         self._sessions = self._session_tokens(limits, self._secrets)
         self._control = AdmissionControl(limits, self._signers(limits, self._secrets), self._store, rng)
+        self._client_screen: ClientScreen | None = None
+        if clients := self._open_clients(limits, beside):
+            self._client_screen = ClientScreen(self._control, clients, self._store, clock)
         self.held = 0
         self.gone = 0
         self._unenforced = 0
         self._exempt = 0
+        if not isinstance(self._store, MemoryStore):
+            self._store.permits.add(self._control.permits)
+            if secrets is None:
+                self._store.share_secret(self._secrets[0], self.set_secrets)
         _gates.add(self)
 
-    def decide(self, arrival: Arrival) -> Admitted | Denied:
-        """Decide one arrival now. An `Admitted` holds a permit: release it."""
+    @property
+    def is_shared(self) -> bool:
+        """True if the calendar is a fleet's."""
+        return not isinstance(self._store, MemoryStore)
+
+    @property
+    def member(self) -> str | None:
+        """What the fleet calls this process, new at every start; None for a gate of one process."""
+        return None if isinstance(self._store, MemoryStore) else self._store.gateway
+
+    def start(self) -> None:
+        """Join the fleet, in the running loop; does nothing for a gate of one process, or the second time."""
+        if not isinstance(self._store, MemoryStore):
+            self._store.start()
+        if self._client_screen is not None:
+            self._client_screen.clients.start()
+
+    async def aclose(self) -> None:
+        """Leave the fleet: what is shared with other gates is closed with it."""
+        if self._client_screen is not None:
+            await self._client_screen.clients.aclose()
+        if not isinstance(self._store, MemoryStore):
+            await self._store.aclose()
+
+    async def decide(self, arrival: Arrival) -> Admitted | Denied:
+        """Decide one arrival. An `Admitted` holds a permit: release it."""
         now = self._clock()
-        screened = self._screen(arrival, now)
+        screened = await self._screen(arrival, now, "place")
         if isinstance(screened, Denied):
             return screened
-        return self._control.settle(screened, self._store.grant(screened, now), now)
+        verdict: Admitted | Denied | None = None
+        try:
+            grant = await _given(self._store.grant(screened, now))
+            verdict = await self._settle(screened, grant, now)
+            return verdict
+        finally:
+            if screened.place is not None and not isinstance(verdict, Admitted):
+                screened.place.release()
 
-    def reserve(self, arrival: Arrival) -> str | Denied:
+    async def reserve(self, arrival: Arrival) -> str | Denied:
         """Decide one arrival that will come a moment later: the text of a ticket that admits it, or a denial."""
         now = self._clock()
-        screened = self._screen(arrival, now)
+        screened = await self._screen(arrival, now, "room")
         if isinstance(screened, Denied):
             return screened
-        return self._control.settle_reserved(screened, self._store.reserve(screened, now), now)
+        grant = await _given(self._store.reserve(screened, now))
+        if self._client_screen is not None:
+            return await self._client_screen.settle_reserved(screened, grant, now)
+        return self._control.settle_reserved(screened, grant, now)
 
-    def _screen(self, arrival: Arrival, now: float) -> Denied | Queued:
+    async def _screen(self, arrival: Arrival, now: float, wants: "Wants") -> Denied | Queued:
         self._control.permits.memory_full = self._memory.is_over(now)
+        if self._store.fraction is not None:
+            self._control.admit_fraction = self._store.fraction
+        if self._client_screen is not None:
+            return await self._client_screen.screen(arrival, now, wants)
         return self._control.screen(arrival, now)
 
-    def refuse(self, reason: LateReason, klass: str | None = None) -> Denied:
+    async def _settle(self, screened: Queued, grant: Grant, now: float) -> Admitted | Denied:
+        if self._client_screen is not None:
+            return await self._client_screen.settle(screened, grant, now)
+        return self._control.settle(screened, grant, now)
+
+    def give_back(self) -> None:
+        """Undo an admission that nobody used; its permit is for the caller to release."""
+        self._store.give_back()
+
+    async def refuse(self, reason: LateReason, klass: str | None = None) -> Denied:
         """Deny an arrival of a class that was admitted before; its permit is for the caller to release."""
         now, place = self._clock(), self._control.position(klass)
         if reason == "auth":
             return self._control.refuse(reason, None, place)
-        grant = self._store.defer(now, place) if reason == "auth_busy" else self._store.hint(now, klass=place)
-        return self._control.refuse(reason, grant, place)
+        asked = self._store.defer(now, place) if reason == "auth_busy" else self._store.hint(now, klass=place)
+        return self._control.refuse(reason, await _given(asked), place)
 
     def session_token(self) -> str | None:
         """Proof that its holder was admitted now, for the class `resume`; None where there is no such class."""
@@ -225,7 +244,8 @@ class Gate:
             self._exempt += 1
         else:
             self._unenforced += 1
-        return self._control.permits.take(client)
+        place = self._client_screen.clients.hold(client) if self._client_screen is not None else None
+        return self._control.permits.take(client, place=place)
 
     def set_limits(self, limits: Limits) -> None:
         """Other limits from now on; what was counted and promised goes on, and sockets above a cap stay.
@@ -236,9 +256,12 @@ class Gate:
             ConfigurationError: a limit is wrong, or `max_clients` is another one; nothing has changed then.
         """
         limits = _divided(limits, self._processes)
+        _check_scopes(limits, self._fleet)
         memory = MemoryWatch(limits.max_memory_bytes)
         self._control.set_limits(limits, self._signers(limits, self._secrets))
         self._store.set_limits(limits, self._clock())
+        if self._client_screen is not None:
+            self._client_screen.clients.set_limits(limits)
         self._sessions = self._session_tokens(limits, self._secrets)
         self._memory = memory
         self.limits = limits
@@ -254,6 +277,15 @@ class Gate:
         self._sessions = self._session_tokens(self.limits, read)
         self._secrets = read
 
+    def set_workers(self, names: Callable[[], Sequence[str]]) -> None:
+        """Admit for one worker each, by their capacity in the fleet; `Permit.worker` says which. Only in a fleet.
+
+        Args:
+            names: called for the workers that arrivals may go to now, at most 254.
+        """
+        if not isinstance(self._store, MemoryStore):
+            self._store.workers = names
+
     def set_rate(self, rate: float | None) -> None:
         """Change the rate, admissions per second, from now on; promises made stretch with it. None: no limit.
 
@@ -266,12 +298,13 @@ class Gate:
         self._store.set_rate(rate and rate / self._processes, self._clock())
 
     def set_admit_fraction(self, fraction: float) -> None:
-        """Let this share of client keys past from now on, always the same ones.
+        """Let this share of client keys past from now on, always the same ones; of a fleet's, on all of it.
 
         Raises:
             ConfigurationError: not a number from 0 to 1.
         """
         self._control.set_admit_fraction(fraction)
+        self._store.set_fraction(fraction)
 
     def drain(self) -> None:
         """Refuse every arrival from now on, with a hint; sockets stay."""
@@ -283,18 +316,17 @@ class Gate:
 
     def snapshot(self) -> GateSnapshot:
         """All counts as of now."""
-        control, calendar = self._control, self._store.calendar
-        calendar.advance(self._clock())
+        control, calendar = self._control, self._store.state(self._clock())
         return GateSnapshot(
             state=control.state,
             rate=calendar.rate,
             burst=calendar.burst,
             tokens=calendar.tokens,
             classes={
-                hints.name: ClassSnapshot(hints.outstanding, hints.show_rate, control.admitted[hints.name])
-                for hints in calendar.classes
+                name: ClassSnapshot(hints, show_rate, control.admitted[name])
+                for name, hints, show_rate in calendar.classes
             },
-            firm_s=max(0.0, calendar.firm - calendar.v),
+            firm_s=calendar.firm_s,
             admit_fraction=control.admit_fraction,
             pending=control.permits.pending,
             open=control.permits.open,
@@ -305,10 +337,22 @@ class Gate:
             unenforced=self._unenforced,
             exempt=self._exempt,
             client_keys=control.client_keys,
+            fleet=None if isinstance(self._store, MemoryStore) else self._store.snapshot(),
         )
 
+    def _open_clients(self, limits: Limits, beside: "Gate | None") -> "FleetClients | None":
+        if isinstance(self._store, MemoryStore) or self._fleet is None:
+            return None
+        if beside is not None and beside._client_screen is not None:
+            return beside._client_screen.clients.beside(limits, self.route)
+        from herdgate.stores.redis.fleet_clients import open_clients
+
+        store = self._store
+        return open_clients(self._fleet, limits, self.route, lambda: store.snapshot().gateways, self._clock)
+
     def _signers(self, limits: Limits, secrets: Sequence[bytes]) -> list[TicketSigner]:
-        return [TicketSigner(secrets, route=self.route, klass=klass.name) for klass in limits.classes]
+        fleet = self._fleet.name if self._fleet else ""
+        return [TicketSigner(secrets, fleet=fleet, route=self.route, klass=klass.name) for klass in limits.classes]
 
     def _session_tokens(self, limits: Limits, secrets: Sequence[bytes]) -> SessionTokens | None:
         if not any(klass.name == RESUME for klass in limits.classes):
@@ -324,3 +368,21 @@ def _divided(limits: Limits, processes: int) -> Limits:
     if not isinstance(limits, Limits):
         raise ConfigurationError("limits", limits, "write Limits(rate=...)")
     return limits.divided(processes)
+
+
+def _check_scopes(limits: Limits, fleet: Fleet | None) -> None:
+    scopes = fleet_scopes(limits)
+    if scopes and fleet is None:
+        way_out = 'write "process", or make the gate part of a fleet: store="redis://host:6379"'
+        raise ConfigurationError(f"{scopes[0]}.scope", "fleet", way_out)
+
+
+async def _given(grant: Grant | Awaitable[Grant]) -> Grant:
+    """What a store answers, at once or later."""
+    return grant if isinstance(grant, Grant) else await grant
+
+
+def _open_store(fleet: Fleet, limits: Limits, **settings: Any) -> "RedisStore":
+    from herdgate.stores.redis.store import RedisStore
+
+    return RedisStore(fleet, limits, **settings)

@@ -18,7 +18,14 @@ from herdgate.core.tickets import TICKET_PATTERN
 
 __all__ = ["DenialLog", "guard_server_logs", "refusing"]
 
-SERVER_LOGGERS = ("uvicorn.error", "uvicorn.access", "uvicorn.asgi", "hypercorn.error", "hypercorn.access")
+SERVER_LOGGERS = (
+    "uvicorn.error",
+    "uvicorn.error.clients",  # the gateway's
+    "uvicorn.access",
+    "uvicorn.asgi",
+    "hypercorn.error",
+    "hypercorn.access",
+)
 SUMMARY_S = 10.0
 
 # Whole; or whatever a query says of it, however it is escaped; or the end of one that `websockets` cuts in the middle

@@ -10,7 +10,7 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
@@ -29,6 +29,7 @@ from herdgate.denial import (
     our_cookie,
     read_statuses,
 )
+from herdgate.fleet import Fleet
 from herdgate.gate import Gate
 from herdgate.identity import ClientKey, Identity
 from herdgate.inbox import Inbox
@@ -52,6 +53,8 @@ from herdgate.settings import check_function, check_kind
 __all__ = ["AdmissionMiddleware", "Decision"]
 
 Outcome = Literal["admitted", "denied", "gone", "exempt"]
+
+_NO_SETTINGS = {"secrets": None, "processes": 1, "fleet": None}
 
 _logger = logging.getLogger("herdgate")
 
@@ -84,6 +87,7 @@ class AdmissionMiddleware:
         app: any ASGI 3 app.
         limits: what is admitted. Give this, or `gate`.
         gate: a gate made beforehand, to read or change it while it runs, or to share it.
+        store: replicas of the app share one calendar through a Redis: its URL, or a `Fleet`.
         secrets: sign tickets; the first signs, all verify. None: random, so that tickets end with this process.
         processes: how many processes share the limits, each with a middleware of its own; see `Gate`.
         websocket_paths: guarded handshakes: exact paths, `/prefix/*`, or `*` for all.
@@ -112,6 +116,7 @@ class AdmissionMiddleware:
         limits: Limits | None = None,
         *,
         gate: Gate | None = None,
+        store: str | Fleet | None = None,
         secrets: Sequence[str | bytes] | None = None,
         processes: int = 1,
         websocket_paths: Sequence[str] = ("*",),
@@ -142,7 +147,7 @@ class AdmissionMiddleware:
         check_number("max_wait_s", max_wait_s, least=0, unit="seconds")
         check_number("max_held", max_held, least=0, unit="a whole number of handshakes", whole=True)
         self.app = app
-        self.gate = _choose_gate(limits, gate, secrets, processes)
+        self.gate = _choose_gate(limits, gate, secrets=secrets, processes=processes, fleet=_fleet_of(store))
         self._websockets = PathPatterns("websocket_paths", websocket_paths)
         self._http = PathPatterns("http_paths", http_paths)
         addresses = AddressRules() if addresses is None else addresses
@@ -163,6 +168,9 @@ class AdmissionMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
+        if kind == "lifespan" and self.gate.is_shared:
+            await self._live(scope, receive, send)
+            return
         if kind not in ("websocket", "http"):
             await self.app(scope, receive, send)
             return
@@ -173,6 +181,21 @@ class AdmissionMiddleware:
             await self._guard(scope, receive, send)
         else:
             await self.app(scope, receive, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Join the fleet while the app lives, and leave it with the app."""
+        is_over = False
+
+        async def receive_noting_end() -> Message:
+            nonlocal is_over
+            message = await receive()
+            is_over = message["type"] == "lifespan.shutdown"
+            return message
+
+        self.gate.start()
+        await self.app(scope, receive_noting_end, send)
+        if is_over:
+            await self.gate.aclose()
 
     def _is_guarded(self, scope: Scope, path: str) -> bool:
         if scope["type"] == "websocket":
@@ -223,12 +246,16 @@ class AdmissionMiddleware:
             return None
         allowed = self._origins.allow(request.origin, request.host)
         arrival = Arrival(client, request.ticket, allowed, klass=klass)
-        verdict = self.gate.decide(arrival)
+        verdict = await self.gate.decide(arrival)
         while isinstance(verdict, Denied) and self._is_worth_holding(verdict):
             with self.gate.holding(verdict):
                 if await inbox.wait_left(verdict.retry_s or 0.0):
                     return None
-            verdict = self.gate.decide(arrival._replace(ticket=verdict.ticket, counted=True))
+            verdict = await self.gate.decide(arrival._replace(ticket=verdict.ticket, counted=True))
+        if self.gate.is_shared and isinstance(verdict, Admitted) and await inbox.has_left():
+            verdict.permit.release()
+            self.gate.give_back()
+            return None
         return verdict
 
     def _is_worth_holding(self, denied: Denied) -> bool:
@@ -248,13 +275,15 @@ class AdmissionMiddleware:
                 message = self._with_session_token(visit, message)
             await visit.send(message)
 
+        if permit.worker is not None:
+            visit.scope.setdefault("state", {})["worker"] = permit.worker
         try:
             await self.app(visit.scope, visit.inbox.receive, send_noting_start)
         except Refused as refused:
             if answered:
                 raise
             permit.release()
-            denied = self.gate.refuse(refused.reason, visit.klass)
+            denied = await self.gate.refuse(refused.reason, visit.klass)
             self._count(visit, denied)
             await self._deny(visit, denied, refused.status, refused.challenge)
         finally:
@@ -347,14 +376,16 @@ def _is_bodiless(scope: Scope) -> bool:
     return scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD")
 
 
-def _choose_gate(
-    limits: Limits | None, gate: Gate | None, secrets: Sequence[str | bytes] | None, processes: int
-) -> Gate:
+def _fleet_of(store: str | Fleet | None) -> Fleet | None:
+    return store if store is None or isinstance(store, Fleet) else Fleet(store)
+
+
+def _choose_gate(limits: Limits | None, gate: Gate | None, **settings: Any) -> Gate:
     if gate is None and limits is not None:
-        return Gate(limits, secrets=secrets, processes=processes)
+        return Gate(limits, **settings)
     if gate is None:
         raise ConfigurationError("limits", None, "write limits=Limits(rate=...), or give a gate")
     check_kind("gate", gate, Gate, "make one with Gate(Limits(rate=...))")
-    if limits is not None or secrets is not None or processes != 1:
-        raise ConfigurationError("gate", "limits, secrets or processes beside it", "give them to the gate itself")
+    if limits is not None or settings != _NO_SETTINGS:
+        raise ConfigurationError("gate", "limits or other settings of one beside it", "give them to the gate itself")
     return gate

@@ -46,30 +46,30 @@ class Preflight:
     async def __call__(self, scope: Scope, send: Send) -> None:
         """Answer one request."""
         request = read_request(scope, self._gate.route, self._identity.forwarding_header)
-        status, headers, body = self._answer(scope, request)
+        status, headers, body = await self._answer(scope, request)
         await refuse_http(send, status, [*headers, *self._origins.sharing(request.origin, request.host)], body)
 
-    def _answer(self, scope: Scope, request: Request) -> tuple[int, Headers, bytes]:
+    async def _answer(self, scope: Scope, request: Request) -> tuple[int, Headers, bytes]:
         if scope["method"] != "GET":
             return _answer(405, {"error": "ask with GET"}, [(b"allow", b"GET")])
         asked = _asked_path(scope.get("query_string", b""))
         path = route_path({**scope, "path": asked})
         if not asked.startswith("/") or not any(guarded.match(path) for guarded in self._guarded):
             return _answer(404, {"error": "ask for a guarded path, as in ?path=/ws"})
-        answer = self._reserve(scope, request)
+        answer = await self._reserve(scope, request)
         if isinstance(answer, Denied):
             status, (headers, body) = self._statuses[answer.reason], http_denial(answer)
             return status, [*headers, *challenge(status)], body
         return _answer(200, {"ticket": answer})
 
-    def _reserve(self, scope: Scope, request: Request) -> str | Denied:
+    async def _reserve(self, scope: Scope, request: Request) -> str | Denied:
         """A ticket to come in with now, or a denial; an empty one for who is let past in any case."""
         client = self._identity.client(scope, request)
         if client.exempt:
             return ""
         allowed = self._origins.allow(request.origin, request.host)
         klass = self._identity.klass(scope, request)
-        answer = self._gate.reserve(Arrival(client, request.ticket, allowed, klass=klass))
+        answer = await self._gate.reserve(Arrival(client, request.ticket, allowed, klass=klass))
         if self._enforce or isinstance(answer, str):
             return answer
         self._gate.let_past(client, exempt=False).release()  # counted here, like a handshake in shadow mode

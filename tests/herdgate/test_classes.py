@@ -11,6 +11,7 @@ from herdgate import AdmissionClass, AdmissionMiddleware, Gate, Limits, Refused
 from herdgate.asgi import Message, Receive, Scope, Send
 from herdgate.core.answers import Admitted, Arrival
 from herdgate.core.clients import LOCAL
+from tests.at_once import at_once
 from tests.fake_server import Connection, echo, http_scope, turns, websocket_scope
 from tests.herdgate_gateway.gateways import serve
 
@@ -129,7 +130,7 @@ async def test_app_never_sees_a_session_token() -> None:
 
 async def test_preflight_counts_in_the_class_of_who_asks() -> None:
     gate = gate_of(rate=1)
-    assert isinstance(gate.decide(Arrival(LOCAL)), Admitted)
+    assert isinstance(at_once(gate.decide(Arrival(LOCAL))), Admitted)
     middleware = AdmissionMiddleware(echo, gate=gate)
     scope = http_scope("/_herdgate/admission", query_string=b"path=/ws")
     scope["headers"].append((b"herdgate-session", (gate.session_token() or "").encode()))

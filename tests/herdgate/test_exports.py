@@ -15,24 +15,27 @@ NAMES = {
     "AddressRules": "*, trusted_proxies=, forwarding_header=, ipv6_prefix=, ipv6_network_prefix=, exempt_networks=",
     "AdmissionClass": "name, share=",
     "AdmissionMiddleware": (
-        "app, limits=, *, gate=, secrets=, processes=, websocket_paths=, http_paths=, preflight_path=, addresses=, "
-        "client_key=, exempt_keys=, client_class=, allowed_origins=, denial=, statuses=, max_wait_s=, max_held=, "
-        "enforce=, on_decision="
+        "app, limits=, *, gate=, store=, secrets=, processes=, websocket_paths=, http_paths=, preflight_path=, "
+        "addresses=, client_key=, exempt_keys=, client_class=, allowed_origins=, denial=, statuses=, max_wait_s=, "
+        "max_held=, enforce=, on_decision="
     ),
     "ClassSnapshot": "hints, show_rate, admitted",
-    "ClientLimits": "rate=, burst=, open=",
+    "ClientLimits": "rate=, burst=, open=, scope=",
     "ConfigurationError": "field, given, way_out",
     "Decision": "outcome, client, path, reason=, retry_s=, enforced=",
-    "Gate": "limits, *, secrets=, route=, processes=, beside=, clock=, wall_clock=, rng=",
+    "Fleet": "redis, name=, fail=, rate_min=, setup_target_s=, pending_target=",
+    "FleetSnapshot": "is_up, gateways, pending, open, calls",
+    "Gate": "limits, *, secrets=, route=, processes=, beside=, fleet=, clock=, wall_clock=, rng=",
     "GateSnapshot": (
         "state, rate, burst, tokens, classes, firm_s, admit_fraction, pending, open, held, admitted, denied, "
-        "gone, unenforced, exempt, client_keys"
+        "gone, unenforced, exempt, client_keys, fleet="
     ),
     "HerdgateError": None,
     "Limits": (
         "rate, burst=, max_pending=, max_open=, max_memory_bytes=, client=, anonymous=, address=, network=, "
         "max_clients=, admit_fraction=, classes=, session_ttl_s=, hold_s=, grace_s=, hint_cap_s=, horizon_s="
     ),
+    "LoadReport": "app, fleet, *, name, capacity=",
     "Refused": "reason, status=, *, challenge=",
 }
 
@@ -40,8 +43,10 @@ METHODS = {
     "AddressRules": {"client": "peer, forwarded=", "is_trusted": "address"},
     "AdmissionMiddleware": {},
     "Gate": {
+        "aclose": "",
         "decide": "arrival",
         "drain": "",
+        "give_back": "",
         "holding": "denied",
         "let_past": "client, *, exempt",
         "is_session_token": "text",
@@ -53,9 +58,12 @@ METHODS = {
         "set_limits": "limits",
         "set_rate": "rate",
         "set_secrets": "secrets",
+        "set_workers": "names",
         "snapshot": "",
+        "start": "",
     },
     "Limits": {"divided": "processes"},
+    "LoadReport": {"aclose": "", "drain": "", "resume": ""},
 }
 
 

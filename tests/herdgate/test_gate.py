@@ -8,6 +8,7 @@ import pytest
 from herdgate import ClientLimits, ConfigurationError, Gate, GateSnapshot, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import LOCAL, Client
+from tests.at_once import at_once
 
 ANN = Client("ip:192.0.2.1", "ip:192.0.2.1")
 BOB = Client("ip:192.0.2.2", "ip:192.0.2.2")
@@ -35,7 +36,7 @@ def gate_of(clock: Clock, limits: Limits, **settings: object) -> Gate:
 
 
 def come(gate: Gate, ticket: str | None = None, client: Client = LOCAL) -> Admitted | Denied:
-    return gate.decide(Arrival(client, ticket))
+    return at_once(gate.decide(Arrival(client, ticket)))
 
 
 def admit(gate: Gate, ticket: str | None = None, client: Client = LOCAL) -> Admitted:
@@ -148,22 +149,22 @@ def test_drain_refuses_with_a_hint_and_resume_ends_it(clock: Clock) -> None:
 
 def test_reserving_sets_a_token_aside_for_the_ticket(clock: Clock) -> None:
     gate = gate_of(clock, Limits(rate=1))
-    ticket = gate.reserve(Arrival(ANN))
+    ticket = at_once(gate.reserve(Arrival(ANN)))
     assert isinstance(ticket, str)
     assert gate.snapshot().pending == 0, "no permit is taken for who only asks"
     assert refuse(gate, client=BOB).reason == "rate"
     clock.now += 1.0
     admit(gate, ticket, ANN)
-    assert isinstance(gate.reserve(Arrival(ANN, ticket)), (str, Denied))
+    assert isinstance(at_once(gate.reserve(Arrival(ANN, ticket))), (str, Denied))
 
 
 def test_reserving_is_refused_for_the_same_reasons_as_coming(clock: Clock) -> None:
     gate = gate_of(clock, Limits(rate=None, client=ClientLimits(rate=0.1, burst=1)))
-    assert gate.reserve(Arrival(ANN)) == "", "without a rate there is nothing to promise"
-    denied = gate.reserve(Arrival(ANN))
+    assert at_once(gate.reserve(Arrival(ANN))) == "", "without a rate there is nothing to promise"
+    denied = at_once(gate.reserve(Arrival(ANN)))
     assert isinstance(denied, Denied)
     assert denied.reason == "client_rate"
-    refused = gate.reserve(Arrival(BOB, None, False))
+    refused = at_once(gate.reserve(Arrival(BOB, None, False)))
     assert isinstance(refused, Denied)
     assert refused.reason == "origin"
 

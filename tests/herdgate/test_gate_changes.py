@@ -7,6 +7,7 @@ import pytest
 from herdgate import AdmissionClass, ClientLimits, ConfigurationError, Gate, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import Client
+from tests.at_once import at_once
 
 ANN = Client("ip:192.0.2.1", "ip:192.0.2.1")
 BOB = Client("ip:192.0.2.2", "ip:192.0.2.2")
@@ -35,7 +36,7 @@ def gate_of(clock: Clock, limits: Limits, **settings: object) -> Gate:
 
 
 def come(gate: Gate, client: Client = ANN, ticket: str | None = None, klass: str | None = None) -> Admitted | Denied:
-    return gate.decide(Arrival(client, ticket, klass=klass))
+    return at_once(gate.decide(Arrival(client, ticket, klass=klass)))
 
 
 def admit(gate: Gate, client: Client = ANN, ticket: str | None = None) -> Admitted:

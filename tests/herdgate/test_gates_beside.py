@@ -3,12 +3,13 @@
 from herdgate import ClientLimits, Gate, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import LOCAL
+from tests.at_once import at_once
 
 SECRET = "sixteen random bytes"
 
 
 def admitted(gate: Gate, arrivals: int) -> int:
-    return sum(isinstance(gate.decide(Arrival(LOCAL)), Admitted) for _ in range(arrivals))
+    return sum(isinstance(at_once(gate.decide(Arrival(LOCAL))), Admitted) for _ in range(arrivals))
 
 
 def test_gates_beside_each_other_admit_one_rate_together() -> None:
@@ -37,10 +38,10 @@ def test_a_ticket_of_one_route_is_nothing_to_another() -> None:
     chat = Gate(Limits(rate=1, burst=1), route="chat", secrets=[SECRET], clock=lambda: now[0])
     feed = Gate(Limits(rate=1, burst=1), route="feed", secrets=[SECRET], beside=chat, clock=lambda: now[0])
     assert admitted(chat, 1) == 1
-    first = chat.decide(Arrival(LOCAL))
+    first = at_once(chat.decide(Arrival(LOCAL)))
     assert isinstance(first, Denied)
 
-    answer = feed.decide(Arrival(LOCAL, first.ticket))
+    answer = at_once(feed.decide(Arrival(LOCAL, first.ticket)))
 
     assert isinstance(answer, Denied)
     assert answer.ticket != first.ticket

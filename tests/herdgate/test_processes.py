@@ -15,6 +15,7 @@ from herdgate import ConfigurationError, Gate, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import LOCAL
 from tests.apps import SECRET
+from tests.at_once import at_once
 from tests.commands import command
 from tests.servers import Server, poll
 from tests.wire import ask, eventually, knock, open_socket
@@ -30,7 +31,7 @@ def gate_at(now: list[float], secret: str = SECRET, **limits: Any) -> Gate:
 
 
 def decide(gate: Gate, ticket: str | None = None) -> Admitted | Denied:
-    return gate.decide(Arrival(LOCAL, ticket))
+    return at_once(gate.decide(Arrival(LOCAL, ticket)))
 
 
 def deny(gate: Gate, ticket: str | None = None) -> Denied:

@@ -7,8 +7,9 @@ import pytest
 
 from herdgate import AdmissionMiddleware, ConfigurationError, Decision, Gate, Limits, Refused
 from herdgate.asgi import Message, Receive, Scope, Send
-from herdgate.core.answers import Admitted, Arrival
+from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.clients import LOCAL
+from tests.at_once import at_once
 from tests.fake_server import Connection, check_idle, http_scope, websocket_scope
 
 
@@ -131,26 +132,26 @@ async def test_a_late_refusal_is_reported_after_the_admission() -> None:
     assert [(decision.outcome, decision.reason) for decision in seen] == [("admitted", None), ("denied", "upstream")]
 
 
-def test_nobody_having_time_to_authenticate_gives_the_token_back_for_a_firm_slot() -> None:
+def test_nobody_having_time_to_authenticate_spends_the_token_and_promises_a_firm_slot() -> None:
     now = [0.0]
     gate = Gate(Limits(rate=1, burst=1), clock=lambda: now[0])
-    assert isinstance(gate.decide(Arrival(LOCAL)), Admitted)
+    assert isinstance(at_once(gate.decide(Arrival(LOCAL))), Admitted)
 
-    denied = gate.refuse("auth_busy")
+    denied = at_once(gate.refuse("auth_busy"))
 
     assert denied.firm
-    assert gate.snapshot().tokens == 1
+    assert gate.snapshot().tokens == 0
     now[0] = 1.0
-    assert isinstance(gate.decide(Arrival(LOCAL)), Admitted)
-    assert isinstance(gate.decide(Arrival(LOCAL, denied.ticket)), Admitted), "nobody can take a firm slot"
+    assert isinstance(at_once(gate.decide(Arrival(LOCAL))), Denied), "the next piece of refill is set aside"
+    assert isinstance(at_once(gate.decide(Arrival(LOCAL, denied.ticket))), Admitted), "nobody can take a firm slot"
 
 
 def test_without_a_rate_a_late_refusal_promises_nothing() -> None:
     gate = Gate(Limits(rate=None))
 
-    assert gate.refuse("auth_busy").ticket is None
-    assert gate.refuse("upstream").ticket is None
-    assert (gate.refuse("upstream").retry_s or 0) >= 1
+    assert at_once(gate.refuse("auth_busy")).ticket is None
+    assert at_once(gate.refuse("upstream")).ticket is None
+    assert (at_once(gate.refuse("upstream")).retry_s or 0) >= 1
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from herdgate.asgi import Receive, Scope, Send
 from herdgate.core.answers import Arrival, Denied
 from herdgate.core.clients import AddressRules
 from herdgate_gateway.settings import Settings
+from tests.at_once import at_once
 from tests.herdgate.core.crowds import CalendarDoor, Group, drive, obey
 from tests.herdgate_gateway.admin.running import ask
 from tests.herdgate_gateway.auth.stub import Stub, stub
@@ -76,7 +77,7 @@ def test_case_1_8_ten_thousand_are_told_moments_that_are_uniform_over_fifty_seco
     gate = Gate(settings.route_limits(settings.routes[0]), secrets=["s" * 32], clock=lambda: 0.0, rng=lambda: 0.5)
     told: list[Any] = []
     for number in range(10_000):
-        answer = gate.decide(Arrival(AddressRules().client(f"192.0.{number // 250}.{number % 250}")))
+        answer = at_once(gate.decide(Arrival(AddressRules().client(f"192.0.{number // 250}.{number % 250}"))))
         if isinstance(answer, Denied):
             told.append(answer.retry_s or 0.0)
     assert len(told) == len(set(told)) == 9_999, "each client is told a time of its own"

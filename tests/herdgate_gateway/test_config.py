@@ -113,7 +113,12 @@ def test_show_as_json_has_the_same_values_and_sources(tmp_path: Path) -> None:
     assert shown["settings"]["rate"] == as_toml["rate"] == 500
     assert shown["settings"]["health_path"] is None
     assert shown["settings"]["admin"]["socket"] == as_toml["admin"]["socket"]
-    assert shown["settings"]["routes"][0]["client"] == {"rate": 5, "burst": 10, "open": None}
+    assert shown["settings"]["routes"][0]["client"] == {
+        "rate": 5,
+        "burst": 10,
+        "open": None,
+        "scope": "process",
+    }
     assert shown["sources"]["routes[0].client.rate"] == f"file {file}"
     assert shown["sources"] == dict(load({}, Path(file), {}).sources)
 

@@ -66,7 +66,7 @@ def test_flags_hold_over_the_environment_and_that_over_the_file(tmp_path: Path) 
 def test_a_list_is_replaced_whole(tmp_path: Path) -> None:
     file = write(
         tmp_path,
-        'workers = ["ws://a:1", "ws://b:1"]\n[[routes]]\nname = "one"\n[[routes]]\nname = "two"\npaths = ["/b"]\n',
+        'workers = ["ws://a:1", "ws://b:1"]\n[[routes]]\nname = "one"\npaths = ["/a"]\n[[routes]]\nname = "two"\n',
     )
     assert [route.name for route in load({}, file, {}).routes] == ["one", "two"]
     environ = {"HERDGATE_WORKERS": "ws://c:1", "HERDGATE_ROUTES": '[{"name": "three", "client": {"open": 3}}]'}
@@ -307,6 +307,7 @@ def test_folder_in_place_of_a_file_is_one_line(tmp_path: Path) -> None:
         ({"listen": ["127.0.0.1:9901"]}, ["admin.listen"]),
         ({"routes": [{"name": "a", "paths": ["/a"]}, {"name": "a", "paths": ["/b"]}]}, ["routes[1].name"]),
         ({"routes": [{"name": "a"}, {"name": "b"}]}, ["routes[1].paths"]),
+        ({"routes": [{"name": "a"}, {"name": "b", "paths": ["/b"]}]}, ["routes[1].paths"]),
         ({"routes": [{"name": "a", "client_key": {"claim": "sub"}}]}, ["routes[0].client_key.claim"]),
         (
             {"routes": [{"name": "a", "client_key": {"claim": "sub"}, "auth": {"url": "http://a/"}}]},

@@ -41,6 +41,7 @@ TOP: Values = {
             ["ws://a:1", "ws://a:1"],
         ],
     ),
+    "processes": ([1, 4, 256], [*NO_COUNT, 0, 257, "none"]),
     "rate": ([0, 5, 0.5, 1e9, "none"], [*NO_NUMBER, -1, 1e10]),
     "burst": ([1, 1.5, "none"], [*NO_NUMBER, 0, 0.5]),
     "admit_fraction": ([0, 0.5, 1], [*NO_NUMBER, -0.1, 1.1, "none"]),
@@ -71,6 +72,7 @@ TOP: Values = {
     "admin": ([{}], ["off", 5, [], False]),
     "relay": ([{}], ["text", 5, []]),
     "breaker": ([{}], ["text", 5, []]),
+    "fleet": ([{}], ["text", 5, []]),
     "classes": ([[{"name": "a", "share": 1}], [{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
     "session_ttl_s": ([1, 86_400], [*NO_SECONDS, 0, "none"]),
     "routes": ([[{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
@@ -98,6 +100,16 @@ SECTIONS: dict[str, Values] = {
         "open_s": ([0, 5], NO_SECONDS),
         "ramp_s": ([0, 5], NO_SECONDS),
     },
+}
+
+REDIS = "redis://127.0.0.1:6379"
+SECTIONS["fleet"] = {
+    "redis": ([REDIS, "redis+cluster://a:1,b:2", "unix:///run/r.sock"], [*NO_TEXT, "127.0.0.1", "http://a"]),
+    "name": (["chat", "A-z_0.1"], [*NO_TEXT, "a b", "a" * 65]),
+    "fail": (["local_share", "closed", "open"], [*NO_TEXT, "shut"]),
+    "rate_min": ([0, 5, "none"], [*NO_NUMBER, -1]),
+    "setup_target_s": ([0.1, 5], [*NO_SECONDS, 0, "none"]),
+    "pending_target": ([0.1, 1], [*NO_NUMBER, 0, 2, "none"]),
 }
 
 TIER: tuple[list[Any], list[Any]] = ([{}, {"rate": 5, "burst": 9, "open": 1}], ["text", 5, [], [{}]])
@@ -129,6 +141,7 @@ TIERS: Values = {
     "rate": ([0, 5, "none"], [*NO_NUMBER, -1]),
     "burst": (["none"], [*NO_NUMBER, 0]),
     "open": ([0, 5, "none"], NO_COUNT),
+    "scope": (["process", "fleet"], [*NO_TEXT, "all"]),
 }
 NAMES: tuple[list[Any], list[Any]] = ([], [*NO_TEXT, "a b", "a;b"])
 KEYS: dict[str, Values] = {

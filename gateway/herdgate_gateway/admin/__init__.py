@@ -6,6 +6,6 @@ server.start()
 
 from herdgate_gateway.admin.handover import hand_over
 from herdgate_gateway.admin.server import AdminServer, AdminSettings
-from herdgate_gateway.admin.view import Status, View, WorkerStatus
+from herdgate_gateway.admin.view import ChildStatus, Status, View, WorkerStatus
 
-__all__ = ["AdminServer", "AdminSettings", "Status", "View", "WorkerStatus", "hand_over"]
+__all__ = ["AdminServer", "AdminSettings", "ChildStatus", "Status", "View", "WorkerStatus", "hand_over"]

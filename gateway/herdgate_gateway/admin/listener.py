@@ -21,6 +21,9 @@ __all__ = ["Listener"]
 IDLE_S = 5
 """Seconds a connection may stay without a request."""
 
+BACKLOG = 16
+"""Connections that may wait. asyncio tries as many times to accept one when there are no descriptors left."""
+
 CLOSE_S = 1.0
 """Seconds that requests under way have when the listener closes."""
 
@@ -71,7 +74,7 @@ class Listener:
         """Accept connections from now on."""
         loop = asyncio.get_running_loop()
         for bound in self._sockets:
-            self._servers.append(await loop.create_server(self._protocol, sock=bound))
+            self._servers.append(await loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
 
     async def close(self) -> None:
         """Stop listening, finish the requests under way within `CLOSE_S`, and close every connection."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from herdgate import ClassSnapshot, GateSnapshot
+from herdgate import ClassSnapshot, FleetSnapshot, GateSnapshot
 from herdgate.core.answers import STATUS as REASONS
 from herdgate_gateway.admin.view import Status, View, WorkerStatus
 
@@ -52,6 +52,16 @@ CLASSES: dict[str, tuple[str, Callable[[ClassSnapshot], float]]] = {
     "herdgate_class_admitted_total": ("Arrivals admitted, by class.", lambda klass: klass.admitted),
 }
 
+FLEET_GAUGES: dict[str, tuple[str, Callable[[FleetSnapshot], float]]] = {
+    "herdgate_fleet_up": (
+        "1 while Redis answers; 0: each gateway admits its share.",
+        lambda fleet: fleet.is_up,
+    ),
+    "herdgate_fleet_gateways": ("Processes that share the calendar.", lambda fleet: fleet.gateways),
+    "herdgate_fleet_active": ("Sockets of the whole fleet.", lambda fleet: fleet.open),
+    "herdgate_fleet_pending": ("Set-ups in progress in the whole fleet.", lambda fleet: fleet.pending),
+}
+
 WORKER_GAUGES: dict[str, tuple[str, Callable[[WorkerStatus], float]]] = {
     "herdgate_worker_active": ("Sockets relayed to the worker.", lambda worker: worker.open),
     "herdgate_worker_pending": ("Handshakes the worker has not answered yet.", lambda worker: worker.pending),
@@ -73,7 +83,9 @@ class _StatusCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         status = self._view.status()
         yield from _process(status)
+        yield from _children(status)
         yield from _gates(status)
+        yield from _fleet(status)
         yield from _workers(status)
 
 
@@ -84,6 +96,20 @@ def _process(status: Status) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "herdgate_loop_age_seconds", "Seconds since the main loop last published its counts.", value=status.age_s
     )
+
+
+def _children(status: Status) -> Iterator[Metric]:
+    if not status.children:
+        return
+    up = GaugeMetricFamily("herdgate_child_up", "1 while this process of several takes arrivals.", labels=["child"])
+    restarts = CounterMetricFamily(
+        "herdgate_child_restarts_total", "How often another process took its place.", labels=["child"]
+    )
+    for child in status.children:
+        up.add_metric([str(child.number)], child.state == "ready")
+        restarts.add_metric([str(child.number)], child.restarts)
+    yield up
+    yield restarts
 
 
 def _gates(status: Status) -> Iterator[Metric]:
@@ -113,6 +139,15 @@ def _classes(status: Status) -> Iterator[Metric]:
             for klass, counts in gate.classes.items():
                 metric.add_metric([route, klass], read(counts))
         yield metric
+
+
+def _fleet(status: Status) -> Iterator[Metric]:
+    fleet = next((gate.fleet for gate in status.gates.values()), None)  # all routes share one
+    if fleet is None:
+        return
+    for name, (help_, read) in FLEET_GAUGES.items():
+        yield GaugeMetricFamily(name, help_, value=read(fleet))
+    yield CounterMetricFamily("herdgate_fleet_calls_total", "Calls made to Redis.", value=fleet.calls)
 
 
 def _workers(status: Status) -> Iterator[Metric]:

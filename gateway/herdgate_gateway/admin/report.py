@@ -1,4 +1,4 @@
-"""A status for people: two small tables under a line that says how the gateway is."""
+"""A status for people: small tables under a line that says how the gateway is."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 __all__ = ["rate_text", "report"]
 
 ROUTE_HEAD = ("route", "state", "rate", "tokens", "hints", "active", "pending", "held", "admitted", "denied")
+CHILD_HEAD = ("child", "state", "pid", "restarts")
 WORKER_HEAD = ("worker", "state", "active", "pending", "failures")
 
 
@@ -14,6 +15,11 @@ def report(status: Mapping[str, Any]) -> str:
     lines = [_headline(status), ""]
     lines += _table([ROUTE_HEAD, *(_route(name, gate) for name, gate in status["gates"].items())])
     lines += [line for name, gate in status["gates"].items() if (line := _reasons(name, gate))]
+    fleet = next((gate["fleet"] for gate in status["gates"].values()), None)
+    if fleet:
+        lines += ["", _fleet(fleet)]
+    if status["children"]:
+        lines += ["", *_table([CHILD_HEAD, *map(_child, status["children"])])]
     if status["workers"]:
         lines += ["", *_table([WORKER_HEAD, *map(_worker, status["workers"])])]
     return "\n".join(lines)
@@ -37,9 +43,24 @@ def _route(name: str, gate: Mapping[str, Any]) -> Sequence[str]:
     return (name, gate["state"] + fraction, rate_text(gate["rate"]), tokens, *(f"{count:,}" for count in counts))
 
 
+def _fleet(fleet: Mapping[str, Any]) -> str:
+    if not fleet["is_up"]:
+        return "fleet: Redis does not answer; this gateway admits its share alone"
+    counts = (f"{fleet[field]:,} {word}" for field, word in (("open", "active"), ("pending", "pending")))
+    return f"fleet: {_gateways(fleet['gateways'])}, {', '.join(counts)}"
+
+
+def _gateways(count: int) -> str:
+    return f"{count:,} gateway{'' if count == 1 else 's'}"
+
+
 def _reasons(name: str, gate: Mapping[str, Any]) -> str:
     told = ", ".join(f"{count:,} {reason}" for reason, count in gate["denied"].items() if count)
     return f"{name} denied: {told}" if told else ""
+
+
+def _child(child: Mapping[str, Any]) -> Sequence[str]:
+    return (str(child["number"]), child["state"], str(child["pid"] or "-"), f"{child['restarts']:,}")
 
 
 def _worker(worker: Mapping[str, Any]) -> Sequence[str]:

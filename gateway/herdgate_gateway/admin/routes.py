@@ -13,7 +13,7 @@ Only `Access` stands between a POST and the gateway. What is wrong with a reques
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -23,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from herdgate import ConfigurationError, GateSnapshot
+from herdgate import ConfigurationError
 from herdgate.core.numbers import check_number, check_rate
 from herdgate_gateway.admin.access import Access
 from herdgate_gateway.admin.metrics import registry
-from herdgate_gateway.admin.view import View, WorkerStatus, reason_not_ready
+from herdgate_gateway.admin.view import View, WorkerStatus, children_not_ready, reason_not_ready
 
 __all__ = ["routes"]
 
@@ -75,6 +75,8 @@ class _Endpoints:
 
     async def readiness(self, _request: Request) -> Response:
         reason = reason_not_ready(self._view, self._stale_after_s)
+        if reason is None and (missing := children_not_ready(self._view.status())):
+            return PlainTextResponse(f"ready, but {missing}\n")
         return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
 
     async def metrics(self, request: Request) -> Response:
@@ -92,7 +94,8 @@ class _Endpoints:
                 "started_at": status.started_at,
                 "uptime_s": max(0.0, time.time() - status.started_at),
                 "age_s": status.age_s,
-                "gates": {route: _gate(gate) for route, gate in status.gates.items()},
+                "children": [asdict(child) for child in status.children],
+                "gates": {route: asdict(gate) for route, gate in status.gates.items()},
                 "workers": [_worker(worker) for worker in status.workers],
             }
         )
@@ -146,12 +149,6 @@ async def _take(change: Awaitable[None], changed: dict[str, float | None]) -> Re
 
 async def _bad_request(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{error}\n", 400)
-
-
-def _gate(gate: GateSnapshot) -> dict[str, Any]:
-    told = {field.name: getattr(gate, field.name) for field in fields(gate)}
-    classes = {name: asdict(klass) for name, klass in gate.classes.items()}
-    return told | {"denied": dict(gate.denied), "classes": classes}
 
 
 def _worker(worker: WorkerStatus) -> dict[str, Any]:

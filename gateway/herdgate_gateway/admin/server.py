@@ -6,11 +6,14 @@ once. The thread is a daemon: it keeps no process alive that has lost its main t
 
 import asyncio
 import contextlib
+import errno
+import logging
 import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from herdgate import ConfigurationError
 from herdgate.core.numbers import check_number
@@ -22,7 +25,10 @@ from herdgate_gateway.listeners import open_listeners
 
 __all__ = ["AdminServer", "AdminSettings"]
 
+_logger = logging.getLogger("herdgate.gateway")
+
 BACKLOG = 128
+SAY_EVERY_S = 10.0
 START_S = STOP_S = 10.0
 
 
@@ -118,6 +124,7 @@ class AdminServer:
 
     async def _serve(self, started: "Future[None]") -> None:
         self._stop = asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(_Failures())
         listeners = self._listeners()
         try:
             for listener in listeners:
@@ -135,6 +142,21 @@ class AdminServer:
         access = nobody if settings.token is None else token_holders(settings.token)
         listeners = [Listener(routes(view, access, settings.stale_after_s), self._http)]
         return [*listeners, Listener(routes(view, everyone, settings.stale_after_s), self._control)]
+
+
+class _Failures:
+    """Logs what fails in the loop; out of descriptors it is one line now and then, not a traceback for each try."""
+
+    def __init__(self) -> None:
+        self._said_at = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._said_at + SAY_EVERY_S:
+            self._said_at = loop.time()
+            _logger.error("no descriptor is left to answer health and metrics with; raise the limit (ulimit -n)")
 
 
 def _open_control(path: Path) -> list[socket.socket]:

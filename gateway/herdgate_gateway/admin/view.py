@@ -8,11 +8,13 @@ main loop is blocked.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from herdgate import GateSnapshot
 
-__all__ = ["Status", "View", "WorkerStatus", "reason_not_ready"]
+__all__ = ["ChildState", "ChildStatus", "Status", "View", "WorkerStatus", "children_not_ready", "reason_not_ready"]
+
+ChildState = Literal["ready", "starting", "blocked", "stopping", "down"]
 
 
 class WorkerStatus(Protocol):
@@ -40,6 +42,23 @@ class WorkerStatus(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ChildStatus:
+    """One process of a gateway that has several.
+
+    Attributes:
+        number: from 1, the same for whoever takes its place.
+        pid: None while it is down.
+        state: only `ready` takes arrivals; `blocked` has told nothing for too long.
+        restarts: how often another took its place, so far.
+    """
+
+    number: int
+    pid: int | None
+    state: ChildState
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """All that is told about a gateway, as of one moment.
 
@@ -48,6 +67,7 @@ class Status:
         workers: the pool, in the order of the settings.
         started_at: when the process started, Unix seconds.
         version: of herdgate.
+        children: the processes that serve; none where this one serves itself.
         published_at: when the main loop took the counts, seconds of `time.monotonic`.
     """
 
@@ -55,6 +75,7 @@ class Status:
     workers: Sequence[WorkerStatus]
     started_at: float
     version: str
+    children: Sequence[ChildStatus] = ()
     published_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -101,6 +122,13 @@ def reason_not_ready(view: View, stale_after_s: float) -> str | None:
         return f"main loop blocked: it has published nothing for {status.age_s:.1f} s"
     if view.is_ready():
         return None
+    if status.children and not any(child.state == "ready" for child in status.children):
+        return f"no child is ready: {children_not_ready(status)}"
     if any(gate.state == "draining" for gate in status.gates.values()):
         return "draining"
     return "starting or stopping"
+
+
+def children_not_ready(status: Status) -> str:
+    """Those of several processes that take no arrivals, and why; empty: there are none."""
+    return ", ".join(f"child {child.number} is {child.state}" for child in status.children if child.state != "ready")

@@ -13,7 +13,15 @@ changes          what differs between two, and what a running gateway takes of i
 
 from herdgate_gateway.settings.changes import changes, files, takeable
 from herdgate_gateway.settings.load import load
-from herdgate_gateway.settings.model import AdminTable, BreakerTable, ClassTable, RelayTable, Settings, TlsTable
+from herdgate_gateway.settings.model import (
+    AdminTable,
+    BreakerTable,
+    ClassTable,
+    FleetTable,
+    RelayTable,
+    Settings,
+    TlsTable,
+)
 from herdgate_gateway.settings.readiness import missing_for_serving
 from herdgate_gateway.settings.routes import (
     AuthTable,
@@ -34,6 +42,7 @@ __all__ = [
     "ClassTable",
     "ClientKeyTable",
     "ConnectionIdTable",
+    "FleetTable",
     "JwtTable",
     "RelayTable",
     "RouteTable",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from herdgate.core.errors import ConfigurationError
 from herdgate_gateway.listeners import Unix, read_listen
+from herdgate_gateway.settings.faults import relocated
 from herdgate_gateway.settings.model import Settings
 from herdgate_gateway.settings.texts import is_any_port
 
@@ -28,6 +29,21 @@ def _check_core(settings: Settings) -> Iterator[ConfigurationError]:
             yield error
 
 
+def _check_processes(settings: Settings) -> Iterator[ConfigurationError]:
+    """Every limit that each process has its share of has to be large enough for that."""
+    for position, route in enumerate(settings.routes):
+        try:
+            limits = settings.route_limits(route)
+        except ConfigurationError:
+            continue  # found by `_check_core`
+        try:
+            settings.process_limits(route)
+        except ConfigurationError as error:
+            name = error.field
+            is_common = name in ("max_open", "max_pending") and getattr(route, name) != getattr(limits, name)
+            yield relocated(error, () if is_common else ("routes", position))
+
+
 def _check_routes(settings: Settings) -> Iterator[ConfigurationError]:
     names: set[str] = set()
     owners: dict[str, str] = {}
@@ -35,6 +51,9 @@ def _check_routes(settings: Settings) -> Iterator[ConfigurationError]:
         if route.name in names:
             yield ConfigurationError(f"routes[{position}].name", route.name, "write a name that no other route has")
         names.add(route.name)
+        if position and "*" in settings.routes[position - 1].paths and "*" not in route.paths:
+            way_out = f"write it before route {settings.routes[position - 1].name}, which covers every path"
+            yield ConfigurationError(f"routes[{position}].paths", list(route.paths), way_out)
         for path in route.paths:
             owner = owners.setdefault(path, route.name)
             if owner != route.name:
@@ -60,4 +79,4 @@ def _is_local(spec: str) -> bool:
     return isinstance(read_listen(spec), Unix)
 
 
-_CHECKS = (_check_core, _check_routes, _check_listeners)
+_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners)

@@ -6,13 +6,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from herdgate.core.errors import ConfigurationError
+from herdgate_gateway.settings.fields import SECRETS
 from herdgate_gateway.settings.sources import Written
 from herdgate_gateway.settings.suggestion import unknown_setting
 from herdgate_gateway.settings.table import Path, Table, dotted
 
 __all__ = ["read_faults", "relocated", "source_of", "with_source"]
 
-_SECRET_KEYS = ("secrets", "token")
 _WAYS = {
     "bool_type": "write true or false",
     "dict_type": "write a table",
@@ -79,7 +79,7 @@ def with_source(fault: ConfigurationError, source: str) -> ConfigurationError:
 
 
 def _shown(path: Path, value: Any) -> object:
-    if any(key in _SECRET_KEYS for key in path):
+    if any(key in SECRETS for key in path):
         return "a value not shown"
     if isinstance(value, str):
         return repr(value)

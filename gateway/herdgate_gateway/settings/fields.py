@@ -17,7 +17,24 @@ from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import MAX_HORIZON_S, ClientLimits, Limits
 from herdgate.core.numbers import check_number
 
-__all__ = ["Absent", "address_limit", "as_in", "as_tuple", "checked", "core_limit", "held", "tier_limit", "wait_s"]
+__all__ = [
+    "SECRETS",
+    "Absent",
+    "address_limit",
+    "as_in",
+    "as_tuple",
+    "checked",
+    "core_limit",
+    "held",
+    "process_count",
+    "tier_limit",
+    "wait_s",
+]
+
+MOST_PROCESSES = 256
+
+SECRETS = ("secrets", "token", "redis")
+"""Fields whose values are never shown, however wrong they are."""
 
 _LOOSEST_LIMITS: dict[str, Any] = {
     "rate": 1.0,
@@ -66,7 +83,8 @@ def _read_tuple(value: object, info: ValidationInfo) -> object:
     if isinstance(value, tuple):
         return value
     if not isinstance(value, list):
-        raise ConfigurationError(info.field_name or "", value, "write a list, as in [...]")
+        given = "a value not shown" if info.field_name in SECRETS else value
+        raise ConfigurationError(info.field_name or "", given, "write a list, as in [...]")
     return tuple(value)
 
 
@@ -78,10 +96,15 @@ def _check_held(name: str, value: object) -> None:
     check_number(name, value, least=0, unit="a whole number of handshakes", whole=True)
 
 
+def _check_processes(name: str, value: object) -> None:
+    check_number(name, value, least=1, most=MOST_PROCESSES, unit="a whole number of processes", whole=True)
+
+
 core_limit = as_in(Limits, **_LOOSEST_LIMITS)
 tier_limit = as_in(ClientLimits, rate=1.0)
 address_limit = as_in(AddressRules, **_LOOSEST_ADDRESSES)
 wait_s = checked(_check_wait)
 held = checked(_check_held)
+process_count = checked(_check_processes)
 as_tuple = BeforeValidator(_read_tuple)
 """A list of TOML or JSON, as a tuple, so that nobody changes it later."""

@@ -1,20 +1,33 @@
 """The settings of one gateway: a frozen tree, defaults included. `herdgate_gateway.settings.load` makes it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from herdgate.core.classes import NORMAL, AdmissionClass
 from herdgate.core.clients import AddressRules, ForwardingHeader
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import Limits
+from herdgate.core.limits import ClientLimits, Limits
+from herdgate.core.tiers import fleet_scopes
+from herdgate.fleet import Fail, Fleet
 from herdgate.origins import AllowedOrigins
 from herdgate_gateway.admin import AdminSettings
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.bridge import RelaySettings
-from herdgate_gateway.settings.fields import Absent, address_limit, as_in, as_tuple, checked, core_limit, held, wait_s
+from herdgate_gateway.settings.fields import (
+    Absent,
+    address_limit,
+    as_in,
+    as_tuple,
+    checked,
+    core_limit,
+    held,
+    process_count,
+    wait_s,
+)
 from herdgate_gateway.settings.routes import RouteTable
 from herdgate_gateway.settings.table import Table
 from herdgate_gateway.settings.texts import (
@@ -23,18 +36,20 @@ from herdgate_gateway.settings.texts import (
     ListenSpecs,
     Networks,
     Origins,
+    RedisUrl,
     Secrets,
     Token,
     UrlPath,
     WorkerUrls,
 )
 
-__all__ = ["AdminTable", "BreakerTable", "ClassTable", "RelayTable", "Settings", "TlsTable"]
+__all__ = ["AdminTable", "BreakerTable", "ClassTable", "FleetTable", "RelayTable", "Settings", "TlsTable"]
 
 _LIMITS = Limits(rate=None)
 _ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
-_in_class = as_in(AdmissionClass, name=NORMAL.name)
+_FLEET = Fleet("redis://")
+_in_class, _in_fleet = as_in(AdmissionClass, name=NORMAL.name), as_in(Fleet, redis=_FLEET.redis)
 _DEFAULT_ROUTES = (RouteTable(name="default"),)
 
 
@@ -100,6 +115,24 @@ class BreakerTable(Table):
         return BreakerSettings(**self.model_dump())
 
 
+class FleetTable(Table):
+    """The fleet this gateway belongs to; see `herdgate.Fleet`. Without `redis` it belongs to none."""
+
+    redis: RedisUrl | None = None
+    name: Annotated[str, _in_fleet] = "default"
+    fail: Fail = "local_share"
+    rate_min: Annotated[float | None, _in_fleet, Absent("none")] = None
+    setup_target_s: Annotated[float, _in_fleet] = _FLEET.setup_target_s
+    pending_target: Annotated[float, _in_fleet] = _FLEET.pending_target
+
+    def fleet(self) -> Fleet | None:
+        """The same for a gate."""
+        if self.redis is None:
+            return None
+        others = {name: getattr(self, name) for name in type(self).model_fields if name != "redis"}
+        return Fleet(self.redis.get_secret_value(), **others)
+
+
 class ClassTable(Table):
     """A class of arrivals; see `herdgate.AdmissionClass`."""
 
@@ -126,10 +159,12 @@ class Settings(Table):
 
     Attributes:
         listen: where clients connect; see `herdgate_gateway.listeners`.
+        processes: how many serve the listeners together.
         workers: `ws://host:port`, unique.
         rate: admissions per second, R. None: not set, which `serve` does not take.
         burst, admit_fraction, classes, session_ttl_s, hold_s, grace_s, hint_cap_s, horizon_s: see `herdgate.Limits`.
-        max_open, max_pending, max_memory_bytes: limits of the whole process; see `herdgate.Limits`.
+        max_open, max_pending: limits of the whole gateway; see `herdgate.Limits`.
+        max_memory_bytes: limit of each process; see there.
         secrets: sign tickets, the first signs. None: a random one.
         trusted_proxies, forwarding_header, ipv6_prefix, ipv6_network_prefix, exempt_networks: see
             `herdgate.AddressRules`.
@@ -141,6 +176,7 @@ class Settings(Table):
     """
 
     listen: ListenSpecs = ("127.0.0.1:8000",)
+    processes: Annotated[int, process_count] = 1
     workers: WorkerUrls = ()
     rate: Annotated[float | None, core_limit, Absent("none")] = None
     burst: Annotated[float | None, core_limit, Absent("none")] = None
@@ -168,6 +204,7 @@ class Settings(Table):
     enforce: bool = True
     tls: TlsTable = TlsTable()
     admin: AdminTable = AdminTable()
+    fleet: FleetTable = FleetTable()
     relay: RelayTable = RelayTable()
     breaker: BreakerTable = BreakerTable()
     classes: Annotated[tuple[ClassTable, ...], checked(_check_classes), as_tuple] = (ClassTable(name=NORMAL.name),)
@@ -222,6 +259,20 @@ class Settings(Table):
             hint_cap_s=self.hint_cap_s,
             horizon_s=self.horizon_s,
         )
+
+    def process_limits(self, route: RouteTable) -> Limits:
+        """What the gate of a route admits in each of `processes`.
+
+        They share one calendar, so the rate and all that goes with it are not divided, and neither are limits per
+        client of scope `fleet`; for the others see `herdgate.Limits.divided`.
+
+        Raises:
+            ConfigurationError: never for settings that were loaded.
+        """
+        whole = self.route_limits(route)
+        common = {name: getattr(whole, name) for name in ("rate", "burst", *fleet_scopes(whole))}
+        own: dict[str, Any] = {name: ClientLimits() for name in fleet_scopes(whole)}
+        return replace(replace(whole, rate=None, burst=None, **own).divided(self.processes), **common)
 
     def route_origins(self, route: RouteTable) -> AllowedOrigins:
         """Pages that may connect to a route, as `herdgate.AdmissionMiddleware` takes them."""

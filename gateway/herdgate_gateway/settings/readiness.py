@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from herdgate.core.errors import ConfigurationError
+from herdgate.core.tiers import fleet_scopes
 from herdgate_gateway.auth import Jwt
 from herdgate_gateway.certificates import read_certificate
 from herdgate_gateway.listeners import Unix, read_listen
@@ -16,7 +17,13 @@ __all__ = ["missing_for_serving"]
 
 def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
     """All that keeps these settings from being served, by dotted field. Reads files; opens no socket."""
-    faults = [*_needs(settings), *_tls(settings.tls), *_key_files(settings), *_socket_folders(settings)]
+    faults = [
+        *_needs(settings),
+        *_scopes(settings),
+        *_tls(settings.tls),
+        *_key_files(settings),
+        *_socket_folders(settings),
+    ]
     return [with_source(fault, settings.sources.get(fault.field, "default")) for fault in faults]
 
 
@@ -29,6 +36,15 @@ def _needs(settings: Settings) -> Iterator[ConfigurationError]:
         for name in ("max_open", "max_pending"):
             if getattr(settings, name) is not None:
                 yield ConfigurationError(name, getattr(settings, name), "write it at each of the routes")
+
+
+def _scopes(settings: Settings) -> Iterator[ConfigurationError]:
+    if settings.fleet.redis is not None:
+        return
+    for position, route in enumerate(settings.routes):
+        for name in fleet_scopes(settings.route_limits(route)):
+            way_out = 'write "process", or name the Redis of the fleet in fleet.redis'
+            yield ConfigurationError(f"routes[{position}].{name}.scope", "fleet", way_out)
 
 
 def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from herdgate.core.errors import ConfigurationError
-from herdgate.core.limits import ClientLimits
+from herdgate.core.limits import ClientLimits, Scope
 from herdgate.denial import DenialStyle
 from herdgate_gateway.auth import AuthUrlSettings, JwtSettings
 from herdgate_gateway.connection_ids import Place, in_cookie, in_header, in_path, in_query
@@ -25,6 +25,7 @@ class TierTable(Table):
     rate: Annotated[float | None, tier_limit, Absent("none")] = None
     burst: Annotated[float | None, tier_limit, Absent("none")] = None
     open: Annotated[int | None, tier_limit, Absent("none")] = None
+    scope: Scope = "process"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -33,7 +34,7 @@ class TierTable(Table):
 
     def limits(self) -> ClientLimits:
         """The same for the core."""
-        return ClientLimits(rate=self.rate, burst=self.burst, open=self.open)
+        return ClientLimits(rate=self.rate, burst=self.burst, open=self.open, scope=self.scope)
 
 
 def _check_choice(table: Table, *names: str) -> None:

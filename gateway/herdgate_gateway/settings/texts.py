@@ -27,6 +27,7 @@ __all__ = [
     "Networks",
     "Origins",
     "Paths",
+    "RedisUrl",
     "RouteName",
     "Secrets",
     "Statuses",
@@ -111,6 +112,17 @@ def _check_token(field: str, value: object) -> None:
     check_token(field, value)
 
 
+def _check_redis_url(field: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigurationError(field, "something else", "write a URL in quotes")
+    from herdgate.stores.redis.address import Address
+
+    try:
+        Address.parse(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(field, "a value not shown", error.way_out) from None
+
+
 FilePath = Annotated[Path, BeforeValidator(_read_path)]
 ListenSpec = Annotated[str, checked(_check_listen)]
 ListenSpecs = Annotated[tuple[str, ...], checked(_check_listens), as_tuple]
@@ -120,6 +132,7 @@ Origins = Annotated[
     tuple[str, ...] | Literal["same-host", "any"], BeforeValidator(_read_origins), checked(_check_origins)
 ]
 Paths = Annotated[tuple[str, ...], checked(PathPatterns), as_tuple]
+RedisUrl = Annotated[SecretStr, checked(_check_redis_url)]
 RouteName = Annotated[str, checked(_check_route_name)]
 Secrets = Annotated[tuple[SecretStr, ...], checked(_check_secrets), as_tuple]
 Statuses = Annotated[Mapping[Reason, int], checked(lambda _, value: read_statuses(value))]

@@ -5,20 +5,22 @@ applies the calendar's answer. The steps run most specific first, and a refusal 
 
     1 draining   2 origin   3 admit fraction   4 client rate   5 client's open sockets   6 permits   7 calendar
 
+Limits per client of scope `fleet` are not known here: a gate that has some calls `screen_client`, asks its fleet for
+the steps 4 and 5, and goes on with `screen_room`.
+
 A permit is taken in `settle`, when the calendar has granted, never while an arrival is queued. Pure: `now` (monotonic
 seconds) and `random` (uniform in [0, 1)) are arguments.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued, Quota, Reason, State
-from herdgate.core.calendar import Grant
+from herdgate.core.answers import Admitted, Arrival, ClientRefusal, Denied, LateReason, Queued, Quota, Reason, State
 from herdgate.core.client_rates import ClientRates
 from herdgate.core.clients import Client
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.numbers import check_number
 from herdgate.core.permits import Permits
@@ -105,6 +107,11 @@ class AdmissionControl:
 
     def screen(self, arrival: Arrival, now: float) -> Denied | Queued:
         """Decide what needs no calendar."""
+        screened = self.screen_client(arrival, now)
+        return screened if isinstance(screened, Denied) else self.screen_room(screened)
+
+    def screen_client(self, arrival: Arrival, now: float) -> Denied | Queued:
+        """The steps 1 to 4: what is counted here against the client's rates was not refused."""
         client, text, origin_allowed, counted, name = arrival
         klass = self.position(name)
         shown = self.signers[klass].read(text) if text else None
@@ -115,11 +122,28 @@ class AdmissionControl:
         if self.admit_fraction < 1 and keep_share(client.key) >= self.admit_fraction:
             return self._deny("shed", self._between(*_SHED_RETRY_S))
         charged = not (shown and self._calendar.is_due(shown, now))  # a due ticket was paid when it was issued
-        if charged and not counted and (refusal := self._charge(client, now)):
+        if charged and not counted and (refusal := self.charge(client, now)):
             return refusal
-        if not self.permits.sockets.has_room(client):
+        return Queued(client, shown, charged, None, klass)
+
+    def screen_room(self, queued: Queued) -> Denied | Queued:
+        """The steps 5 and 6, for an arrival that is past the others."""
+        if queued.reason is not None:
+            return queued
+        if not self.permits.sockets.has_room(queued.client):
             return self._deny("client_open", self._between(*_OPEN_RETRY_S))
-        return Queued(client, shown, charged, None if self.permits.has_room() else "full", klass)
+        return queued if self.permits.has_room() else queued._replace(reason="full")
+
+    def refuse_client(self, queued: Queued, refusal: ClientRefusal) -> Denied:
+        """Deny an arrival that is over a limit of its client in the whole fleet."""
+        if queued.reason == "draining":
+            return self._deny("draining", self._between(*_SHED_RETRY_S))
+        reason, wait_s, quota = refusal
+        if reason == "client_open":
+            return self._deny(reason, self._between(*_OPEN_RETRY_S))
+        if wait_s is None:
+            return self._deny(reason, self._between(*FULL_RETRY_S))
+        return self._deny(reason, wait_s * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
 
     def _screen_draining(self, client: Client, shown: Ticket | None, klass: int, now: float) -> Denied | Queued:
         """A hint, paid for like any other; without one for whoever comes too often, or it could hoard them."""
@@ -127,7 +151,7 @@ class AdmissionControl:
         if charged and self._rates.wait(client, now):
             return self._deny("draining", self._between(*_SHED_RETRY_S))
         if charged:
-            self._charge(client, now)
+            self.charge(client, now)
         return Queued(client, shown, charged, "draining", klass)
 
     def settle(self, queued: Queued, grant: Grant, now: float) -> Admitted | Denied:
@@ -138,7 +162,7 @@ class AdmissionControl:
                 self._calendar.give_back()
             return refusal
         self.admitted[self._classes[queued.klass]] += 1
-        return Admitted(self.permits.take(queued.client, grant.worker))
+        return Admitted(self.permits.take(queued.client, grant.worker, queued.place))
 
     def settle_reserved(self, queued: Queued, grant: Grant, now: float) -> Denied | str:
         """As `settle`, for who only asks whether to come: no permit, but the text of a firm slot to come in with."""
@@ -152,8 +176,8 @@ class AdmissionControl:
         return self._deny(reason, grant.told_s, grant.ticket, klass=klass) if grant else self._deny(reason)
 
     def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
-        client, _, charged, reason, klass = queued
-        if grant.spent and not charged and (refusal := self._charge(client, now)):
+        client, _, charged, reason, klass, _ = queued
+        if grant.spent and not charged and (refusal := self.charge(client, now)):
             return refusal
         if reason or not grant.admitted:
             return self._deny(reason or ("full" if grant.full else "rate"), grant.told_s, grant.ticket, klass=klass)
@@ -163,15 +187,19 @@ class AdmissionControl:
             return self._deny("full", self._between(*FULL_RETRY_S))
         return None
 
-    def _charge(self, client: Client, now: float) -> Denied | None:
-        """Count one arrival against every rate that holds for this client, or against none and refuse."""
+    def charge(self, client: Client, now: float) -> Denied | None:
+        """Count one arrival against every rate that holds for this client here, or against none and refuse."""
         over = self._rates.wait(client, now)
         if over is None:
             self._rates.charge(client, now)
             return None
         wait, rate = over
-        quota = Quota(int(rate.burst), math.ceil(rate.burst / rate.rate) if rate.rate else 0)
+        quota = Quota.of(rate.rate, rate.burst)
         return self._deny("client_rate", wait * self._between(1, 1 + _RATE_RETRY_SPREAD), quota=quota)
+
+    def uncharge(self, client: Client, charged_at: float, now: float) -> None:
+        """Undo one `charge`: the fleet refused what was within the rates here."""
+        self._rates.give_back(client, charged_at, now)
 
     def _deny(
         self,

@@ -1,13 +1,14 @@
 """What the decision core is asked and what it answers. The reason names are the only ones; metrics use them too."""
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from herdgate.core.clients import Client
-from herdgate.core.permits import Permit
+from herdgate.core.permits import Permit, Place
 from herdgate.core.tickets import Ticket
 
-__all__ = ["STATUS", "Admitted", "Arrival", "Denied", "Queued", "Quota", "Reason", "State"]
+__all__ = ["STATUS", "Admitted", "Arrival", "ClientRefusal", "Denied", "Queued", "Quota", "Reason", "State"]
 
 LateReason = Literal["auth", "auth_busy", "no_owner", "upstream"]
 """Reasons found only behind the gate, after an admission."""
@@ -56,6 +57,24 @@ class Quota(NamedTuple):
     limit: int
     window_s: int
 
+    @classmethod
+    def of(cls, rate: float, burst: float) -> "Quota":
+        """That of `rate` arrivals per second, `burst` at once."""
+        return cls(int(burst), math.ceil(burst / rate) if rate else 0)
+
+
+class ClientRefusal(NamedTuple):
+    """A client's limit over the whole fleet speaks against its arrival.
+
+    Attributes:
+        wait_s: seconds until the rate allows another. None: the limits cannot be asked, and nobody is let in meanwhile.
+        quota: of the rate it is over.
+    """
+
+    reason: Literal["client_rate", "client_open"]
+    wait_s: float | None = None
+    quota: Quota | None = None
+
 
 class Queued(NamedTuple):
     """Nothing here speaks against this arrival: the calendar decides, or, with a `reason`, only gives a hint.
@@ -64,6 +83,7 @@ class Queued(NamedTuple):
         shown: its ticket, if the signature is good.
         charged: it was counted against its client's rate.
         klass: its class, by position.
+        place: what it holds in the fleet; for whoever queued it to release, unless it is admitted.
     """
 
     client: Client
@@ -71,6 +91,7 @@ class Queued(NamedTuple):
     charged: bool
     reason: Literal["draining", "full"] | None = None
     klass: int = 0
+    place: Place | None = None
 
 
 class Admitted(NamedTuple):

@@ -19,40 +19,20 @@ counts as standing still.
 
 from collections.abc import Callable
 from math import ceil, floor
-from typing import NamedTuple
 
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.promises import BUCKET_MS, ClassHints, Promises, hints_of
 from herdgate.core.spent import MINUTE_MS, SpentTickets
 from herdgate.core.tickets import LATEST_MS, Kind, Ticket
 
-__all__ = ["Calendar", "Grant"]
+__all__ = ["Calendar"]
 
 MOST_SERIALS = 1 << 24
 """Tickets per minute of slot time; beyond it no ticket is given, so that their bits stay bounded."""
 
 _BUCKETS_PER_S = 1000 // BUCKET_MS
 _SLOW_TOLD_S = 10.0  # longest delay told while the rate is below the first one: it may rise again
-
-
-class Grant(NamedTuple):
-    """The calendar's answer to one arrival.
-
-    Attributes:
-        admitted: a token or firm slot was taken for it.
-        ticket: the promise to come back with; None if none was made.
-        told_s: seconds until then.
-        spent: the ticket shown was worth nothing, so it was answered as a newcomer.
-        full: no worker of the fleet has room for it.
-        worker: the worker of the fleet that has.
-    """
-
-    admitted: bool
-    ticket: Ticket | None = None
-    told_s: float = 0.0
-    spent: bool = False
-    full: bool = False
-    worker: str | None = None
 
 
 _ADMITTED, _ADMITTED_SPENT = Grant(True), Grant(True, spent=True)
@@ -192,9 +172,11 @@ class Calendar:
         return self._hint(klass, least_s, spent)
 
     def defer(self, now: float, klass: int = 0) -> Grant:
-        """Undo one admission that could not be used, for a firm slot."""
+        """A firm slot for one admission that could not be used, which stays spent.
+
+        Given back, it would let in the next one at once: whoever comes in a loop would be let in without end.
+        """
         self.advance(now)
-        self.give_back()
         return self._firm_slot(klass)
 
     def give_back(self) -> None:

@@ -35,8 +35,8 @@ class AdmissionClass:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise ConfigurationError("classes", self.name, "write names of 1 to 64 letters, digits, - and _")
-        check_number(f"classes.{self.name}", self.share, least=0, most=1, unit="a share of the rate")
+            raise ConfigurationError("name", self.name, "write a name of 1 to 64 letters, digits, - and _")
+        check_number("share", self.share, least=0, most=1, unit="a share of the rate")
 
 
 NORMAL = AdmissionClass("normal")

@@ -1,4 +1,7 @@
-"""The rates that hold for one client: its own, its address's, and its wider network's."""
+"""The rates that hold for one client in this process: its own, its address's, and its wider network's.
+
+Those of scope `fleet` are none of them.
+"""
 
 from collections.abc import Iterator
 
@@ -55,8 +58,14 @@ class ClientRates:
             for rate, key in self._of(client):
                 rate.charge(key, now)
 
+    def give_back(self, client: Client, charged_at: float, now: float) -> None:
+        """Undo one `charge`."""
+        if self._tiers:
+            for rate, key in self._of(client):
+                rate.give_back(key, charged_at, now)
+
     def _adjusted(self, rate: KeyedGcra | None, tier: ClientLimits) -> KeyedGcra | None:
-        if tier.rate is None:
+        if tier.rate is None or tier.scope == "fleet":
             return None
         if rate is None:
             return KeyedGcra(tier.rate, tier.burst, self._most_keys)

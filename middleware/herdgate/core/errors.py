@@ -31,6 +31,7 @@ class ConfigurationError(HerdgateError, ValueError):
 
 def _shown(given: object) -> str:
     """What was given, as one short line."""
+    given = str(given) if hasattr(given, "__fspath__") else given  # a path
     if isinstance(given, str) and given and given.isprintable():
         text = given
     else:

@@ -49,3 +49,9 @@ class KeyedGcra:
         """Count one arrival of `key`. Call it only after `wait` said 0.0."""
         now_ns = int(now * NS)
         self._table.put(key, max(self._table.get(key), now_ns) + self._interval, now_ns)
+
+    def give_back(self, key: str, charged_at: float, now: float) -> None:
+        """Undo a charge made at `charged_at`, unless its cell is over: then it is too late to tell what came of it."""
+        now_ns, tat = int(now * NS), self._table.get(key)
+        if tat > now_ns and now_ns - int(charged_at * NS) < self._interval:
+            self._table.put(key, tat - self._interval, now_ns)

@@ -5,12 +5,16 @@ infinite values are a `ConfigurationError`.
 """
 
 from dataclasses import dataclass, field, fields, replace
+from typing import Literal, get_args
 
 from herdgate.core.classes import NORMAL, AdmissionClass, check_classes
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.numbers import LEAST_RATE, check_number, check_rate
 
-__all__ = ["ClientLimits", "Limits"]
+__all__ = ["ClientLimits", "Limits", "Scope"]
+
+Scope = Literal["process", "fleet"]
+"""Where a limit per client holds: in each process on its own, or over all processes of a fleet together."""
 
 MOST_BURST = 1_000_000_000
 MOST_CLIENTS = 100_000_000
@@ -29,11 +33,13 @@ class ClientLimits:
         rate: arrivals per second, sustained (keyed GCRA). None: no limit; 0: nobody.
         burst: arrivals at once, at least 1. None: one second of `rate`, at least 1.
         open: sockets held at the same time. None: no limit; 0: nobody.
+        scope: `fleet`: both hold over all processes of the gate's fleet together; `process`: in each on its own.
     """
 
     rate: float | None = None
     burst: float | None = None
     open: int | None = None
+    scope: Scope = "process"
 
     def __post_init__(self) -> None:
         check_rate("rate", self.rate, unit="a number of arrivals per second")
@@ -42,12 +48,15 @@ class ClientLimits:
         if self.burst is not None and self.rate is None:
             raise ConfigurationError("burst", self.burst, "write a rate as well: a burst is nothing without one")
         check_number("open", self.open, least=0, unit="a whole number of sockets", none="no limit", whole=True)
+        if self.scope not in get_args(Scope):
+            raise ConfigurationError("scope", self.scope, 'write "process" or "fleet"')
 
     def _divided(self, tier: str, processes: int) -> "ClientLimits":
         return ClientLimits(
             rate=_divide_rate(f"{tier}.rate", self.rate, processes),
             burst=_divide_burst(self.burst, processes),
             open=_divide_cap(f"{tier}.open", self.open, processes),
+            scope=self.scope,
         )
 
 

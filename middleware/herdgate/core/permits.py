@@ -6,17 +6,27 @@ often `release` is called. A cap of N admits exactly N.
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Protocol
 
 from herdgate.core.clients import Client
-from herdgate.core.limits import Limits
+from herdgate.core.limits import ClientLimits, Limits
 
-__all__ = ["OpenSockets", "Permit", "Permits"]
+__all__ = ["OpenSockets", "Permit", "Permits", "Place"]
+
+
+class Place(Protocol):
+    """What a permit holds elsewhere: one of the sockets that a fleet allows its client."""
+
+    def release(self) -> None:
+        """Give it back. Without effect the second time."""
+        ...
 
 
 class OpenSockets:
     """Sockets held per client key, address and network. Keeps a key only while it holds one.
 
-    All of them are counted, capped or not, so that a cap set while sockets are open knows of them.
+    All of them are counted, capped or not, so that a cap set while sockets are open knows of them. Caps of scope
+    `fleet` are not kept here.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -28,8 +38,8 @@ class OpenSockets:
 
     def set_limits(self, limits: Limits) -> None:
         """Other caps from now on; sockets above them stay."""
-        anonymous = (limits.anonymous or limits.client).open
-        self._caps = (limits.client.open, anonymous, limits.address.open, limits.network.open)
+        tiers = (limits.client, limits.anonymous or limits.client, limits.address, limits.network)
+        self._caps = tuple(map(_cap_here, tiers))
         self._idle = self._caps == (None, None, None, None)
 
     def has_room(self, client: Client) -> bool:
@@ -54,6 +64,10 @@ class OpenSockets:
                 self._held[key] -= 1
 
 
+def _cap_here(tier: ClientLimits) -> int | None:
+    return tier.open if tier.scope == "process" else None
+
+
 def _keys(client: Client) -> Iterator[tuple[str, str]]:
     yield "client", client.key
     yield "address", client.address
@@ -68,10 +82,11 @@ class Permit:
         worker: the worker that it is for; None: none in particular.
     """
 
-    __slots__ = ("_client", "_permits", "_state", "worker")
+    __slots__ = ("_client", "_permits", "_place", "_state", "worker")
 
-    def __init__(self, permits: "Permits", client: Client, worker: str | None) -> None:
+    def __init__(self, permits: "Permits", client: Client, worker: str | None, place: Place | None) -> None:
         self.worker = worker
+        self._place = place
         self._permits = permits
         self._client = client
         self._state = "pending"
@@ -95,6 +110,8 @@ class Permit:
         self._permits.sockets.remove(self._client)
         if self.worker is not None:
             self._permits.workers[self.worker] -= 1
+        if self._place is not None:
+            self._place.release()
 
 
 class Permits:
@@ -128,10 +145,15 @@ class Permits:
             return False
         return self._max_open is None or self.pending + self.open < self._max_open
 
-    def take(self, client: Client, worker: str | None = None) -> Permit:
-        """A permit for `client`, cap or no cap: ask `has_room` and `sockets.has_room` first."""
+    def take(self, client: Client, worker: str | None = None, place: Place | None = None) -> Permit:
+        """A permit for `client`, cap or no cap: ask `has_room` and `sockets.has_room` first.
+
+        Args:
+            worker: the worker it is for.
+            place: released with it.
+        """
         self.pending += 1
         self.sockets.add(client)
         if worker is not None:
             self.workers[worker] += 1
-        return Permit(self, client, worker)
+        return Permit(self, client, worker, place)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from herdgate.core.calendar import Grant
 from herdgate.core.classes import AdmissionClass
+from herdgate.core.grant import Grant
 from herdgate.core.promises import hints_of
 from herdgate.core.tickets import Ticket
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 from herdgate.core.admission import FULL_RETRY_S
 from herdgate.core.answers import Queued
-from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.calendar import Calendar
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.numbers import check_rate
 from herdgate.core.tickets import Ticket
 from herdgate.core.unlimited import Unlimited
+from herdgate.stores.state import CalendarState
 
 __all__ = ["MemoryStore"]
 
@@ -22,6 +24,9 @@ class MemoryStore:
         random: uniform numbers in [0, 1).
         now: monotonic seconds.
         origin_ms: see `Calendar`.
+
+    Attributes:
+        fraction: the admitted share that a fleet has agreed on; None: there is no fleet.
     """
 
     def __init__(self, limits: Limits, random: Callable[[], float], now: float, origin_ms: int = 0) -> None:
@@ -29,6 +34,7 @@ class MemoryStore:
         self._random = random
         self._origin = (now, origin_ms)
         self._ruled: Calendar | None = None  # kept while there is no rate
+        self.fraction: float | None = None
         self.calendar: Calendar | Unlimited = Unlimited(limits.classes)
         self.set_rate(limits.rate, now)
 
@@ -50,7 +56,7 @@ class MemoryStore:
         return self.calendar.hint(now, shown, low + (high - low) * self._random(), klass)
 
     def defer(self, now: float, klass: int = 0) -> Grant:
-        """Undo one grant that could not be used, for a firm slot."""
+        """A firm slot for one grant that could not be used, which stays spent."""
         return self.calendar.defer(now, klass)
 
     def is_due(self, ticket: Ticket, now: float) -> bool:
@@ -84,6 +90,17 @@ class MemoryStore:
         else:
             self.calendar = self._ruled
             self._ruled.set_rate(rate, now)
+
+    def set_fraction(self, fraction: float) -> None:
+        """There is nobody to tell."""
+
+    def state(self, now: float) -> CalendarState:
+        """The calendar at this moment."""
+        calendar = self.calendar
+        calendar.advance(now)
+        classes = [(hints.name, hints.outstanding, hints.show_rate) for hints in calendar.classes]
+        firm_s = max(0.0, calendar.firm - calendar.v)
+        return CalendarState(calendar.rate, calendar.burst, calendar.tokens, firm_s, classes)
 
     def separate(self) -> None:
         """This process is a fork of another: the promises made so far are the other's, and count as hints here."""

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 
 from herdgate.core.admission import AdmissionControl
 from herdgate.core.answers import Admitted, Arrival, Denied
-from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.calendar import Calendar
 from herdgate.core.clients import Client
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.promises import BUCKET_MS
 from herdgate.core.tickets import Ticket, TicketSigner

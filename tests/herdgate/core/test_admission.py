@@ -7,9 +7,10 @@ import pytest
 
 from herdgate.core.admission import AdmissionControl, keep_share
 from herdgate.core.answers import STATUS, Admitted, Arrival, Denied, Queued, Quota
-from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.calendar import Calendar
 from herdgate.core.clients import LOCAL, Client
 from herdgate.core.errors import ConfigurationError
+from herdgate.core.grant import Grant
 from herdgate.core.limits import ClientLimits, Limits
 from herdgate.core.tickets import Ticket, TicketSigner
 from herdgate.stores.memory import MemoryStore

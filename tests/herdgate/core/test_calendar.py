@@ -7,8 +7,9 @@ from math import ceil
 import pytest
 
 from herdgate.core import calendar as calendar_module
-from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.calendar import Calendar
 from herdgate.core.classes import NORMAL
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.spent import SpentTickets
 from herdgate.core.tickets import LATEST_MS, Ticket
@@ -488,12 +489,12 @@ def test_firm_slot_that_was_given_back_is_not_good_again_when_the_hold_grows() -
     assert not calendar.arrive(at(firm) + 2.0, firm).admitted
 
 
-def test_deferred_admission_is_undone_for_a_firm_slot() -> None:
+def test_admission_that_could_not_be_used_stays_spent_and_gets_a_firm_slot() -> None:
     calendar = start()
     empty(calendar)
     grant = calendar.defer(0.0)
     assert grant.ticket is not None
-    assert (grant.admitted, grant.ticket.kind, calendar.tokens) == (False, "firm", 1)
+    assert (grant.admitted, grant.ticket.kind, calendar.tokens) == (False, "firm", 0)
     empty(calendar, at(grant.ticket))
     assert calendar.arrive(at(grant.ticket), grant.ticket).admitted
 

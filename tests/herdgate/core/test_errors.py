@@ -88,6 +88,7 @@ SETTINGS: dict[str, Setting] = {
     "ClientLimits.rate": of_client_limits("rate", "None"),
     "ClientLimits.burst": of_client_limits("burst", "None"),
     "ClientLimits.open": of_client_limits("open", "None", *HUGE),
+    "ClientLimits.scope": of_client_limits("scope"),
     "AddressRules.trusted_proxies": of_addresses("trusted_proxies"),
     "AddressRules.forwarding_header": of_addresses("forwarding_header"),
     "AddressRules.ipv6_prefix": of_addresses("ipv6_prefix"),
@@ -166,7 +167,7 @@ def test_table_holds_every_setting() -> None:
         ),
         (
             lambda: Limits(rate=1, client=3),  # type: ignore[arg-type]
-            "client: got 3; write ClientLimits(rate=..., burst=..., open=...); ClientLimits() is no limit",
+            "client: got 3; write ClientLimits(rate=..., burst=..., open=..., scope=...); ClientLimits() is no limit",
         ),
         (
             lambda: AddressRules(trusted_proxies=["10.0.0.1/8"]),

@@ -139,3 +139,40 @@ def test_rates_at_the_ends_of_the_range_work(rate: float, now: float) -> None:
 def test_smallest_rate_in_shared_cells_works() -> None:
     gcra = KeyedGcra(LEAST_RATE, 100.0, most_keys=1)
     assert [len(offer(gcra, [0.0] * 200, key)) for key in ("a", "b", "c")] == [100, 100, 0]
+
+
+@given(rate=rates, burst=bursts, gaps=st.lists(st.tuples(st.floats(0, 3), st.booleans()), min_size=1, max_size=60))
+def test_charge_given_back_at_once_has_never_been(rate: float, burst: int, gaps: list[tuple[float, bool]]) -> None:
+    gcra, other = gcra_of(rate, burst), gcra_of(rate, burst)
+    now = 1e7
+    for gap, stays in gaps:
+        now += gap / rate
+        assert abs(gcra.wait(KEY, now) - other.wait(KEY, now)) < 1e-6
+        if gcra.wait(KEY, now) or other.wait(KEY, now):
+            continue
+        gcra.charge(KEY, now)
+        if stays:
+            other.charge(KEY, now)
+        else:
+            gcra.give_back(KEY, now, now)
+
+
+def test_charge_given_back_beside_others_is_one_more_arrival() -> None:
+    gcra = gcra_of(1, 3)
+    assert len(offer(gcra, [0.0, 0.0, 0.5])) == 3
+    gcra.give_back(KEY, charged_at=0.0, now=0.9)
+    assert len(offer(gcra, [0.9] * 3)) == 1
+
+
+def test_charge_given_back_too_late_frees_nobody() -> None:
+    gcra = gcra_of(1, 1)
+    assert offer(gcra, [0.0, 1.5]) == [0.0, 1.5]
+    gcra.give_back(KEY, charged_at=0.0, now=1.5)
+    assert offer(gcra, [1.5]) == []
+
+
+def test_key_that_was_forgotten_has_nothing_to_give_back() -> None:
+    gcra = KeyedGcra(1, 1, most_keys=1)
+    offer(gcra, [0.0], "a")
+    gcra.give_back("b", charged_at=0.0, now=0.5)
+    assert (offer(gcra, [0.5], "a"), offer(gcra, [1.0], "a")) == ([], [1.0])

@@ -200,3 +200,23 @@ def test_permits_for_a_worker_are_counted_by_it() -> None:
     for permit in taken * 2:
         permit.release()
     assert permits.workers.total() == 0
+
+
+def test_place_of_a_permit_is_released_with_it_and_once() -> None:
+    permits, released = Permits(CAPPED), []
+
+    class Place:
+        def release(self) -> None:
+            released.append(counts(permits))
+
+    permit = permits.take(USER, place=Place())
+    permit.opened()
+    assert released == []
+    for _ in range(2):
+        permit.release()
+    assert released == [(0, 0)]
+
+
+def test_caps_of_scope_fleet_are_not_held_here() -> None:
+    sockets = OpenSockets(Limits(rate=None, client=ClientLimits(open=0, scope="fleet")))
+    assert sockets.has_room(USER)

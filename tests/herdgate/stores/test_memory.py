@@ -6,9 +6,10 @@ import random
 import pytest
 
 from herdgate.core.answers import Queued
-from herdgate.core.calendar import Calendar, Grant
+from herdgate.core.calendar import Calendar
 from herdgate.core.clients import LOCAL
 from herdgate.core.errors import ConfigurationError
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.tickets import Ticket
 from herdgate.core.unlimited import Unlimited

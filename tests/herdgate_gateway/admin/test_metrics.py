@@ -4,17 +4,19 @@ import math
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from herdgate import Gate, GateSnapshot, Limits
+from herdgate import FleetSnapshot, Gate, GateSnapshot, Limits
 from herdgate.core.answers import STATUS as REASONS
 from herdgate.core.answers import Admitted, Arrival
 from herdgate.core.clients import Client
 from herdgate_gateway.admin import Status
+from tests.at_once import at_once
 from tests.herdgate_gateway.admin.running import Still, Worker, admin, ask
 
 CLIENT = Client("192.0.2.1", "192.0.2.1", identified=False)
@@ -23,7 +25,7 @@ CLIENT = Client("192.0.2.1", "192.0.2.1", identified=False)
 def crowded() -> GateSnapshot:
     """A gate with one socket open, one set-up in progress, and three refused for the rate."""
     gate = Gate(Limits(rate=2, burst=2), route="chat")
-    permits = [answer.permit for _ in range(5) if isinstance(answer := gate.decide(Arrival(CLIENT)), Admitted)]
+    permits = [answer.permit for _ in range(5) if isinstance(answer := at_once(gate.decide(Arrival(CLIENT))), Admitted)]
     permits[0].opened()
     gate.gone += 1
     gate.let_past(CLIENT, exempt=True).release()
@@ -134,3 +136,15 @@ def test_two_gateways_in_one_process_share_no_registry(view: Still) -> None:
     with admin(view) as one, admin(other) as two:
         assert "1.2.3" in ask(one, "/metrics").text
         assert "1.2.3" not in ask(two, "/metrics").text
+
+
+def test_fleet_is_told_where_there_is_one(view: Still) -> None:
+    assert not any(name.startswith("herdgate_fleet") for name, _, _ in samples(scrape(view)))
+    told = FleetSnapshot(is_up=True, gateways=3, pending=12, open=1_204, calls=99)
+    gates = {name: replace(gate, fleet=told) for name, gate in view.status().gates.items()}
+    metrics = scrape(Still(replace(view.status(), gates=gates)))
+    assert value(metrics, "herdgate_fleet_up") == 1
+    assert value(metrics, "herdgate_fleet_gateways") == 3
+    assert value(metrics, "herdgate_fleet_active") == 1_204
+    assert value(metrics, "herdgate_fleet_pending") == 12
+    assert value(metrics, "herdgate_fleet_calls_total") == 99

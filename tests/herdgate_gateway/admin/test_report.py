@@ -58,3 +58,19 @@ def test_no_workers_no_table(status: dict[str, Any]) -> None:
 )
 def test_rate_has_its_unit(rate: float | None, text: str) -> None:
     assert rate_text(rate) == text
+
+
+@pytest.mark.parametrize(
+    ("fleet", "line"),
+    [
+        ((True, 3, 12, 1_204, 9), "fleet: 3 gateways, 1,204 active, 12 pending"),
+        ((True, 1, 0, 0, 9), "fleet: 1 gateway, 0 active, 0 pending"),
+        ((False, 3, 12, 1_204, 9), "fleet: Redis does not answer; this gateway admits its share alone"),
+    ],
+)
+def test_fleet_is_told_where_there_is_one(status: dict[str, Any], fleet: tuple[Any, ...], line: str) -> None:
+    assert "fleet" not in report(status)
+    names = ("is_up", "gateways", "pending", "open", "calls")
+    for gate in status["gates"].values():
+        gate["fleet"] = dict(zip(names, fleet, strict=True))
+    assert report(status).splitlines().count(line) == 1

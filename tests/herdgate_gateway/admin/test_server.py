@@ -1,6 +1,8 @@
 """Starting and stopping: threads, ports and files, and what is said when an address cannot be had."""
 
+import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import threading
@@ -12,6 +14,7 @@ import pytest
 
 from herdgate import ConfigurationError
 from herdgate_gateway.admin import AdminServer, AdminSettings, listener
+from herdgate_gateway.admin import server as server_module
 from tests.herdgate_gateway.admin.running import Controlled, admin, ask, main_loop
 from tests.servers import poll
 
@@ -198,3 +201,13 @@ def test_request_under_way_is_finished_when_the_server_stops(tmp_path: Path) -> 
     stopping.join(5)
     view.loop.close()
     assert answers == [200]
+
+
+async def test_without_descriptors_one_line_is_said_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    loop, failures = asyncio.get_running_loop(), server_module._Failures()
+    for _ in range(1_000):
+        failures(loop, {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "")})
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "ulimit" in caplog.text
+    failures(loop, {"message": "something else", "exception": RuntimeError("of another kind")})
+    assert "of another kind" in caplog.text
