@@ -8,6 +8,7 @@ end of its lifeline stops as at SIGTERM: it outlives no parent. SIGHUP is the pa
 
 import asyncio
 import logging
+import os
 import socket
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import uvloop
 
 from herdgate import ConfigurationError, Fleet
+from herdgate.stores.parent.server import remove_socket
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.data_server import DataServer
 from herdgate_gateway.garbage import collect_in_small_lots
@@ -32,6 +34,8 @@ _logger = logging.getLogger("herdgate.gateway")
 class _Child:
     def __init__(self, job: Job, lifeline: Lifeline) -> None:
         self._lifeline = lifeline
+        self._parent = os.getppid()
+        self._calendar = job.calendar
         self._settings = job.settings
         self._listeners = [socket.socket(fileno=fd) for fd in job.listeners]
         self._gateway = Gateway(job.settings, Fleet(job.calendar) if job.calendar else None)
@@ -49,6 +53,8 @@ class _Child:
             await reap(*works)
             self._tell()  # what was counted since
             await self._gateway.aclose()
+            if self._calendar and os.getppid() != self._parent:
+                remove_socket(self._calendar)  # a parent that was killed could not
 
     async def _listen(self) -> None:
         while (message := await self._lifeline.hear()) is not None:

@@ -33,7 +33,8 @@ class Lifeline:
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Tell it something; without effect where the other has ended."""
-        self._writer.write(json.dumps(message).encode() + b"\n")
+        if not self._writer.is_closing():  # uvloop raises then
+            self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def hear(self) -> dict[str, Any] | None:
         """What the other tells next; None: it has ended.

@@ -4,6 +4,7 @@ async with serving_children("rate = 10", worker.url) as gateway:
     ... (await status(gateway))["children"]
 """
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -35,8 +36,11 @@ __all__ = [
 async def serving_children(toml: str, *workers: str, count: int = 2) -> AsyncIterator[Serving]:
     """A gateway whose children are all ready."""
     with serving(f"processes = {count}\n{toml}", *workers) as gateway:
-        await all_ready(gateway)
-        yield gateway
+        try:
+            await all_ready(gateway)
+            yield gateway
+        finally:
+            await asyncio.to_thread(gateway.end)  # workers in this loop have to answer meanwhile
 
 
 async def ask_control(gateway: Serving, path: str, method: str = "GET") -> httpx.Response:

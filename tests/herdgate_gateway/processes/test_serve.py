@@ -5,7 +5,9 @@ import os
 import signal
 import time
 from collections import Counter
+from pathlib import Path
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import ClientConnection
@@ -140,9 +142,12 @@ async def test_sigterm_closes_every_socket_with_a_code_and_ends_all() -> None:
         assert "Traceback" not in gateway.log()
 
 
-async def test_children_end_with_a_parent_that_is_killed() -> None:
+async def test_children_end_with_a_parent_that_is_killed_and_leave_nothing_of_it_behind() -> None:
     async with echo_worker() as worker, serving_children("rate = 1000", worker.url) as gateway:
         children = await pids(gateway)
+        sockets = {Path(str(found.laddr)) for found in psutil.Process(gateway.process.pid).net_connections("unix")}
+        (calendar,) = [path for path in sockets if path.name == "calendar"]
+        assert calendar.exists()
         async with open_socket(gateway.port, "/ws") as client:
             gateway.process.kill()
             with pytest.raises(ConnectionClosed):
@@ -150,6 +155,8 @@ async def test_children_end_with_a_parent_that_is_killed() -> None:
         for pid in children:
             await gone(pid)
         assert "the parent has ended, and so does this child" in gateway.log()
+        assert "Traceback" not in gateway.log()
+        assert not calendar.parent.exists()
 
 
 async def test_one_listener_tells_of_all_children() -> None:

@@ -112,6 +112,8 @@ class ParentLink:
     async def _connect(self) -> Stream:
         if self._is_closed:
             raise ParentDown("the link is closed")
+        if self._stream is not None and self._stream[1].is_closing():
+            self._drop()
         if self._stream is None:
             try:
                 self._stream = await asyncio.open_unix_connection(self._path)

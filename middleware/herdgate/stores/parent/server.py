@@ -13,6 +13,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from herdgate.core.errors import ConfigurationError
@@ -22,7 +23,7 @@ from herdgate.stores.links import PARENT_SCHEME
 from herdgate.stores.parent.decide import MOST_SEED, ParentCalendar
 from herdgate.stores.parent.frames import pack_frame, read_frame
 
-__all__ = ["CalendarServer", "check_shared_rate"]
+__all__ = ["CalendarServer", "check_shared_rate", "remove_socket"]
 
 _logger = logging.getLogger("herdgate.parent")
 
@@ -144,6 +145,14 @@ class CalendarServer:
         for name in [name for name, connection in self._of.items() if connection is writer]:
             del self._of[name]
             self.state.forget(name)
+
+
+def remove_socket(url: str) -> None:
+    """Remove what a parent that was killed has left of its calendar; harmless to repeat."""
+    path = Path(url.removeprefix(PARENT_SCHEME))
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
 
 
 def check_shared_rate(rate: float | None) -> float:
