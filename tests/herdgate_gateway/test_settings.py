@@ -341,3 +341,15 @@ def test_values_come_through_json_as_through_toml(tmp_path: Path) -> None:
     routes = [{"name": "a", "paths": ["/a", "/b/*"], "connection_id": {"query": "id"}, "max_wait_s": None}]
     from_file = load({}, write(tmp_path, text), {})
     assert load({}, None, {"HERDGATE_ROUTES": json.dumps(routes)}).routes == from_file.routes
+
+
+@pytest.mark.parametrize("wrong", ['"MY-REAL-SECRET-0123456789"', '{ a = "MY-REAL-SECRET-0123456789" }'])
+def test_secret_that_is_no_list_is_not_shown(tmp_path: Path, wrong: str) -> None:
+    (line,) = faults_of(file=write(tmp_path, f"secrets = {wrong}\n"))
+    assert line.startswith("secrets: got a value not shown; write a list")
+
+
+def test_password_of_a_redis_url_that_is_wrong_is_not_shown() -> None:
+    (line,) = faults_of({"fleet": {"redis": "http://:MY-REAL-PASSWORD@a"}})
+    assert line.startswith("fleet.redis: got ")
+    assert "PASSWORD" not in line
