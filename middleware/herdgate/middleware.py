@@ -252,11 +252,20 @@ class AdmissionMiddleware:
                 if await inbox.wait_left(verdict.retry_s or 0.0):
                     return None
             verdict = await self.gate.decide(arrival._replace(ticket=verdict.ticket, counted=True))
-        if self.gate.is_shared and isinstance(verdict, Admitted) and await inbox.has_left():
-            verdict.permit.release()
-            self.gate.give_back()
-            return None
+        if self.gate.is_shared and isinstance(verdict, Admitted):
+            return await self._unless_left(verdict, inbox)
         return verdict
+
+    async def _unless_left(self, admitted: Admitted, inbox: Inbox) -> Admitted | None:
+        """The admission; None, and it is undone, for a client that has left while the fleet was asked."""
+        is_here = False
+        try:
+            is_here = not await inbox.has_left()
+        finally:  # cancelled here, it is undone as well
+            if not is_here:
+                admitted.permit.release()
+                self.gate.give_back()
+        return admitted if is_here else None
 
     def _is_worth_holding(self, denied: Denied) -> bool:
         if not denied.firm or denied.reason != "rate" or not self._enforce:

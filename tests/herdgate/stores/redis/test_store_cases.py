@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
-from herdgate import Gate, Limits
-from herdgate.core.answers import Admitted, Denied
+from herdgate import AdmissionMiddleware, Gate, Limits
+from herdgate.core.answers import Admitted, Arrival, Denied
+from tests.fake_server import Connection, echo, websocket_scope
 from tests.herdgate.stores.redis.fleets import admit, come, fleet_of, hint_of, until, until_up
 from tests.herdgate.stores.redis.model import Fleet as Script
 from tests.redis_servers import RedisServer, redis_cluster
@@ -178,3 +179,28 @@ def test_case_2_16_a_clock_that_goes_back_takes_nothing_away(redis: RedisServer)
         back = fleet.call(now=989.0)
         assert (back.v, back.tokens) == (before.v, before.tokens)
         assert fleet.call(now=989.1).tokens == pytest.approx(before.tokens + 1)
+
+
+async def test_case_5_2_an_arrival_cancelled_just_after_its_grant_keeps_neither_permit_nor_token(
+    redis: RedisServer,
+) -> None:
+    async with fleet_of(redis.url, Limits(rate=0.001, burst=3), 1) as (gate,):
+        fill(redis, 3)
+        decide = gate.decide
+
+        async def decide_and_be_cancelled(arrival: Arrival) -> Admitted | Denied:
+            verdict = await decide(arrival)
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()  # takes hold at the next await
+            return verdict
+
+        middleware = AdmissionMiddleware(echo, gate=gate)
+        gate.decide = decide_and_be_cancelled  # type: ignore[method-assign]
+        for _ in range(5):
+            await Connection(middleware, websocket_scope()).ended()
+        gate.decide = decide  # type: ignore[method-assign]
+        assert gate.snapshot().pending == 0
+        await until(lambda: pending(gate) == 0, "the fleet counts none")
+        verdicts = [await come(gate) for _ in range(5)]
+        assert sum(isinstance(verdict, Admitted) for verdict in verdicts) == 3
