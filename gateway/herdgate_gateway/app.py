@@ -66,13 +66,18 @@ class Gateway:
     def set_rate(self, rate: float | None) -> None:
         """Change the one rate of all routes, until settings come with another; see `herdgate.Gate.set_rate`."""
         self._routes[0].gate.set_rate(rate)
-        self._set_live["rate"] = rate
+        self._keep_live("rate", rate)
 
     def set_fraction(self, fraction: float) -> None:
         """Change the admitted share on every route, the same way; see `herdgate.Gate.set_admit_fraction`."""
         for route in self._routes:
             route.gate.set_admit_fraction(fraction)
-        self._set_live["admit_fraction"] = fraction
+        self._keep_live("admit_fraction", fraction)
+
+    def _keep_live(self, name: str, value: float | None) -> None:
+        """Remember it over a reload; a fleet does so itself, and is told of what the settings change only."""
+        if self._fleet is None:
+            self._set_live[name] = value
 
     def plan(self, settings: Settings) -> Callable[[], None]:
         """Make ready what may fail or take its time, for the result to make it so: call that in the loop.
