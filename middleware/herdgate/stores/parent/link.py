@@ -8,6 +8,7 @@ has ended is made anew with the next call.
 import asyncio
 from collections.abc import Callable, Sequence
 
+from herdgate.stores.deadline import settled
 from herdgate.stores.parent.errors import CallFailed, ParentDown, ParentTimeout
 from herdgate.stores.parent.frames import pack_frame, read_frame
 from herdgate.stores.redis.scripts import Script
@@ -17,7 +18,6 @@ __all__ = ["ParentLink"]
 DEADLINE_S = 0.5
 """On one machine a parent that lives answers, however late; that it has died shows at once, by the connection's end."""
 
-TURNS = 16  # of the loop, in which a reply that lies in the socket is read
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -68,7 +68,7 @@ class ParentLink:
         self._call = call = asyncio.create_task(self._exchange(frame))
         call.add_done_callback(self._ended)
         try:
-            is_answered = await _settled(call, self._deadline_s)
+            is_answered = await settled(call, self._deadline_s)
         except asyncio.CancelledError:
             call.add_done_callback(self._hand_over)
             raise
@@ -132,13 +132,3 @@ class ParentLink:
     def _hand_over(self, call: asyncio.Task[object]) -> None:
         if not call.cancelled() and call.exception() is None and self.on_late is not None:
             self.on_late(call.result())
-
-
-async def _settled(call: asyncio.Task[object], within_s: float) -> bool:
-    """Wait for a call; True if its reply is here. At the end of the time, what lies in the socket is read first."""
-    await asyncio.wait({call}, timeout=within_s)
-    for _ in range(TURNS):
-        if call.done():
-            break
-        await asyncio.sleep(0)
-    return call.done()

@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from herdgate.core.errors import ConfigurationError
+from herdgate.stores.deadline import settled
 from herdgate.stores.redis.address import Address
 from herdgate.stores.redis.caller import Caller
 from herdgate.stores.redis.channel import Channel, Word
@@ -28,8 +29,6 @@ __all__ = ["LATE_S", "Link"]
 
 LATE_S = 1.0
 """Seconds after which a call without a reply costs the connection."""
-
-TURNS = 16  # of the loop, in which a reply that lies in the socket is read, deciphered and parsed
 
 
 class Link:
@@ -100,7 +99,7 @@ class Link:
         self._is_awaited = True
         try:
             await asyncio.sleep(0)  # the request is on its way when this returns: from here on the deadline counts
-            answered = await _settled(call, self._deadline_s)
+            answered = await settled(call, self._deadline_s)
         except asyncio.CancelledError:
             self._leave(call)
             raise
@@ -169,16 +168,6 @@ class Link:
             self.on_late(call.result())
 
     async def _give_up(self, call: asyncio.Task[object]) -> None:
-        if not await _settled(call, LATE_S - self._deadline_s):
+        if not await settled(call, LATE_S - self._deadline_s):
             self._upkeep.lose(self._upkeep.channel, LinkDown(self.where, f"no reply for {LATE_S:g} s"))
             call.cancel()  # it may be on its way to another node
-
-
-async def _settled(call: asyncio.Task[object], within_s: float) -> bool:
-    """Wait for a call; True if its reply is here. At the end of the time, what lies in the socket is read first."""
-    await asyncio.wait({call}, timeout=within_s)
-    for _ in range(TURNS):
-        if call.done():
-            break
-        await asyncio.sleep(0)
-    return call.done()

@@ -1,11 +1,14 @@
 """The secret that signs a fleet's tickets where users give none: the first process's, kept beside the calendar."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from herdgate.stores.links import Link
 from herdgate.stores.redis.errors import LinkError
 from herdgate.stores.redis.scripts import Script
+
+if TYPE_CHECKING:
+    from herdgate.stores.parent.link import ParentLink
+    from herdgate.stores.redis.link import Link
 
 __all__ = ["SharedSecret"]
 
@@ -22,7 +25,7 @@ class SharedSecret:
         key: its name there.
     """
 
-    def __init__(self, link: Link, key: str) -> None:
+    def __init__(self, link: "Link | ParentLink", key: str) -> None:
         self._link = link
         self._key = key
         self._secret: bytes | None = None  # of the fleet, or proposed to it

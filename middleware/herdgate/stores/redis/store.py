@@ -32,6 +32,7 @@ from herdgate.stores.redis.batching import Batcher, Waiting
 from herdgate.stores.redis.errors import LinkError, LinkTimeout
 from herdgate.stores.redis.local_share import local_share
 from herdgate.stores.redis.scripts import Script
+from herdgate.stores.redis.shared_secret import SharedSecret
 from herdgate.stores.redis.wire import (
     ANY_WORKER,
     NO_WORKER,
@@ -48,7 +49,6 @@ from herdgate.stores.state import CalendarState
 __all__ = ["DECIDE", "RedisStore"]
 
 DECIDE = Script.load("state", "calendar", "gateways", "workers", "control", "decide")
-SECRET = Script.load("secret")
 STALE_S = 2.0
 """Age of the last reply from which Redis counts as away, seconds."""
 
@@ -108,9 +108,7 @@ class RedisStore:
         self._orders: dict[str, float] = {}  # to be told with the next call
         self._given_back = 0
         self._sequence = 0
-        self._secret: bytes | None = None  # of the fleet, or proposed to it
-        self._secret_takers: list[Callable[[Sequence[bytes]], None]] = []
-        self._agreed_with = 0  # the issuer that was there when the secret was agreed on
+        self._secret = SharedSecret(self._link, f"{self._prefix}:secret")
         self._local: MemoryStore | None = None
         self._link.on_late = self._take_late
 
@@ -196,9 +194,7 @@ class RedisStore:
 
     def share_secret(self, proposed: bytes, take: Callable[[Sequence[bytes]], None]) -> None:
         """Agree with the fleet on a secret: `take` is called with it, now and whenever it is another one."""
-        self._secret = self._secret or proposed
-        self._secret_takers.append(take)
-        take([self._secret])
+        self._secret.share(proposed, take)
 
     # Life
 
@@ -296,23 +292,10 @@ class RedisStore:
             self._given_back += given_back
             raise
         told = self._read(reply, call)
-        self._local = None
+        self._local = self._overdue = None
         for position, grant in zip(order, told.grants, strict=True):
             self._hand_over(batch[position].answer, grant)
-        await self._agree_on_secret(told)
-
-    async def _agree_on_secret(self, told: Reply) -> None:
-        """Ask for the secret beside a calendar that is another one than before."""
-        if self._secret is None or self._agreed_with == told.issuer:
-            return
-        try:
-            secret: Any = await self._link.call(SECRET, [f"{self._prefix}:secret"], [self._secret])
-        except LinkError:
-            self._overdue = None  # what comes late is a secret: it is asked for again
-            return
-        self._secret, self._agreed_with = secret, told.issuer
-        for take in self._secret_takers:
-            take([secret])
+        await self._secret.agree(told.issuer)
 
     def _counts(self) -> dict[str, int]:
         """Permits as they stand, those included that are on the way to whoever asked."""
