@@ -6,30 +6,27 @@ The main loop publishes its counts for the admin thread four times a second.
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 import uvloop
 
 import herdgate
-from herdgate_gateway.admin import AdminServer, Status, hand_over
+from herdgate_gateway.admin import AdminServer, Status
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.garbage import collect_in_small_lots
 from herdgate_gateway.listeners import open_listeners
 from herdgate_gateway.processes import serve_processes
+from herdgate_gateway.published import PublishedView
 from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
 from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, load, missing_for_serving
 
 __all__ = ["serve"]
-
-PUBLISH_S = 0.25
 
 
 def serve(
@@ -70,40 +67,9 @@ def _read(flags: Mapping[str, object], config: Path | None) -> Settings:
     return settings
 
 
-class _View:
-    """The running gateway, for the admin thread."""
-
-    def __init__(self, gateway: Gateway, server: uvicorn.Server) -> None:
-        self._gateway = gateway
-        self._server = server
-        self._loop = asyncio.get_running_loop()
-        self._started_at = time.time()
-        self._publish()
-
-    def status(self) -> Status:
-        """The latest counts."""
-        return self._status
-
-    def is_ready(self) -> bool:
-        """True from the open listeners to the sign to stop."""
-        return self._server.started and not self._server.should_exit
-
-    async def set_rate(self, rate: float | None) -> None:
-        """Change the rate in the main loop."""
-        await hand_over(self._loop, partial(self._gateway.set_rate, rate))
-
-    async def set_fraction(self, fraction: float) -> None:
-        """Change the admitted share in the main loop."""
-        await hand_over(self._loop, partial(self._gateway.set_fraction, fraction))
-
-    def stop(self) -> None:
-        """Publish no more."""
-        self._timer.cancel()
-
-    def _publish(self) -> None:
-        gates = {name: gate.snapshot() for name, gate in self._gateway.gates.items()}
-        self._status = Status(gates, self._gateway.pool.snapshot(), self._started_at, herdgate.__version__)
-        self._timer = self._loop.call_later(PUBLISH_S, self._publish)
+def _take(gateway: Gateway, started_at: float) -> Status:
+    gates = {name: gate.snapshot() for name, gate in gateway.gates.items()}
+    return Status(gates, gateway.pool.snapshot(), started_at, herdgate.__version__)
 
 
 async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
@@ -111,7 +77,8 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     gateway = Gateway(settings)
     gateway.start()
     server = DataServer(gateway, settings)
-    view = _View(gateway, server)
+    # Ready from the open listeners to the sign to stop.
+    view = PublishedView(gateway, partial(_take, gateway), lambda _: server.started and not server.should_exit)
     admin = AdminServer(view, settings.admin.settings())
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.board import Board
+from tests.herdgate.gates import Clock
 from tests.servers import IMPLEMENTATIONS, Server, uvicorn
 
-__all__ = ["board", "server"]
+__all__ = ["board", "clock", "server"]
 
 
 @pytest.fixture(scope="session", params=IMPLEMENTATIONS)
@@ -21,3 +22,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 def board(server: Server) -> Board:
     """Makes sites there."""
     return Board(server.port)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Stands still until told otherwise."""
+    return Clock()

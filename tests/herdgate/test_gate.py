@@ -1,54 +1,18 @@
 """The gate: decisions with a clock, its counts, and what may be changed while it runs."""
 
-import random
 from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from herdgate import ClientLimits, ConfigurationError, Gate, GateSnapshot, Limits
+from herdgate import ClientLimits, ConfigurationError, GateSnapshot, Limits
 from herdgate.core.answers import Admitted, Arrival, Denied
-from herdgate.core.clients import LOCAL, Client
+from herdgate.core.clients import Client
 from tests.at_once import at_once
+from tests.herdgate.gates import Clock, admit, come, gate_of, refuse
 
 ANN = Client("ip:192.0.2.1", "ip:192.0.2.1")
 BOB = Client("ip:192.0.2.2", "ip:192.0.2.2")
 SECRETS = ["a secret for tests only, 32 bytes", "another one that is old, 32 bytes"]
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """Stands still until told otherwise."""
-    return Clock()
-
-
-def gate_of(clock: Clock, limits: Limits, **settings: object) -> Gate:
-    return Gate(limits, clock=clock, rng=random.Random(1).random, **settings)  # type: ignore[arg-type]
-
-
-def come(gate: Gate, ticket: str | None = None, client: Client = LOCAL) -> Admitted | Denied:
-    return at_once(gate.decide(Arrival(client, ticket)))
-
-
-def admit(gate: Gate, ticket: str | None = None, client: Client = LOCAL) -> Admitted:
-    verdict = come(gate, ticket, client)
-    assert isinstance(verdict, Admitted)
-    return verdict
-
-
-def refuse(gate: Gate, ticket: str | None = None, client: Client = LOCAL) -> Denied:
-    verdict = come(gate, ticket, client)
-    assert isinstance(verdict, Denied)
-    return verdict
 
 
 def test_burst_is_admitted_then_the_next_is_told_when_to_come(clock: Clock) -> None:

@@ -1,54 +1,16 @@
 """What a gate keeps when its limits or its secrets are replaced while it runs."""
 
-import random
-
 import pytest
 
 from herdgate import AdmissionClass, ClientLimits, ConfigurationError, Gate, Limits
-from herdgate.core.answers import Admitted, Arrival, Denied
+from herdgate.core.answers import Admitted
 from herdgate.core.clients import Client
-from tests.at_once import at_once
+from tests.herdgate.gates import Clock, admit, come, gate_of, refuse
 
 ANN = Client("ip:192.0.2.1", "ip:192.0.2.1")
 BOB = Client("ip:192.0.2.2", "ip:192.0.2.2")
 OLD, NEW = "a secret for tests only, 32 bytes", "another one that is new, 32 bytes"
 CLASSES = (AdmissionClass("resume", 0.7), AdmissionClass("normal", 0.3))
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """Stands still until told otherwise."""
-    return Clock()
-
-
-def gate_of(clock: Clock, limits: Limits, **settings: object) -> Gate:
-    return Gate(limits, clock=clock, rng=random.Random(1).random, **settings)  # type: ignore[arg-type]
-
-
-def come(gate: Gate, client: Client = ANN, ticket: str | None = None, klass: str | None = None) -> Admitted | Denied:
-    return at_once(gate.decide(Arrival(client, ticket, klass=klass)))
-
-
-def admit(gate: Gate, client: Client = ANN, ticket: str | None = None) -> Admitted:
-    verdict = come(gate, client, ticket)
-    assert isinstance(verdict, Admitted)
-    return verdict
-
-
-def refuse(gate: Gate, client: Client = ANN, ticket: str | None = None, klass: str | None = None) -> Denied:
-    verdict = come(gate, client, ticket, klass)
-    assert isinstance(verdict, Denied)
-    return verdict
 
 
 def test_new_rate_and_burst_hold_at_once(clock: Clock) -> None:
@@ -90,7 +52,7 @@ def test_new_caps_count_the_sockets_that_are_open(clock: Clock) -> None:
     assert refuse(gate).reason == "full"
     gate.set_limits(Limits(rate=None, client=ClientLimits(open=3)))
     assert refuse(gate).reason == "client_open"
-    admit(gate, BOB).permit.release()
+    admit(gate, client=BOB).permit.release()
     for permit in permits:
         permit.release()
     snapshot = gate.snapshot()
@@ -123,7 +85,7 @@ def test_anonymous_clients_may_get_a_rate_of_their_own_and_lose_it(clock: Clock)
     gate.set_limits(Limits(rate=None, client=ClientLimits(rate=1_000), anonymous=own))
     admit(gate)
     assert refuse(gate).reason == "client_rate"
-    admit(gate, ANN.identify("ann"))
+    admit(gate, client=ANN.identify("ann"))
     gate.set_limits(Limits(rate=None, client=ClientLimits(rate=1_000)))
     admit(gate)
 

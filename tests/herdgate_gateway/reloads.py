@@ -6,18 +6,11 @@ Rules: the file is replaced at once, never half written; a reload is over when t
 """
 
 import signal
-import socket
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from tests.herdgate_gateway.serving import HERDGATE, Serving
-from tests.servers import END_S, ROOT
+from tests.herdgate_gateway.serving import Serving
 from tests.wire import WAIT_S, eventually
 
-__all__ = ["hang_up", "launched", "outcomes", "reload", "rewrite"]
+__all__ = ["hang_up", "outcomes", "reload", "rewrite"]
 
 
 def rewrite(gateway: Serving, old: str, new: str) -> None:
@@ -50,34 +43,3 @@ async def reload(gateway: Serving, old: str = "", new: str = "", *, lines: int =
 
     await eventually(is_over, "the reload is over", within_s=WAIT_S)
     return outcomes(gateway)[before:]
-
-
-@contextmanager
-def launched(toml: str, *, fill: Callable[[Path], object] = lambda _: None) -> Iterator[Serving]:
-    """A gateway that has just been started, with these settings alone, and may not serve yet.
-
-    `{folder}` stands for its folder, which `fill` fills before.
-    """
-    with tempfile.TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as listener:
-        folder, port = Path(name), listener.getsockname()[1]
-        fill(folder)
-        listens = f'listen = ["fd:{listener.fileno()}"]\n'
-        admin = f'[admin]\nlisten = "off"\nsocket = "{folder}/control"\n'
-        (folder / "herdgate.toml").write_text(f"{listens}{toml}\n{admin}".replace("{folder}", name))
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [*HERDGATE, "serve", "--config", str(folder / "herdgate.toml")],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                pass_fds=[listener.fileno()],
-            )
-        with process:
-            try:
-                yield Serving(port, folder, process)
-            finally:
-                process.terminate()
-                try:
-                    process.wait(END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()

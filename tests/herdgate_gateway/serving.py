@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.servers import END_S, ROOT, START_S, poll
 
-__all__ = ["Serving", "herdgate", "serving"]
+__all__ = ["Serving", "herdgate", "launched", "serving"]
 
 HERDGATE = (sys.executable, "-c", "from herdgate.cli import main; main()")
 
@@ -77,11 +77,27 @@ class Serving:
 @contextmanager
 def serving(toml: str, *workers: str) -> Iterator[Serving]:
     """Serve these settings while the block runs."""
+    with launched(f"workers = {json.dumps(workers)}\n{toml}") as gateway:
+        process = gateway.process
+        poll(lambda: process.poll() is not None or _is_healthy(gateway.port), "the gateway serves", within_s=START_S)
+        assert process.poll() is None, gateway.log()
+        yield gateway
+
+
+@contextmanager
+def launched(toml: str, *, fill: Callable[[Path], object] = lambda _: None) -> Iterator[Serving]:
+    """Start a gateway, and do not wait for it.
+
+    Args:
+        toml: its settings; `{folder}` is its folder.
+        fill: puts into the folder what the settings name.
+    """
     with tempfile.TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as listener:
         folder, port = Path(name), listener.getsockname()[1]
-        listens = f'listen = ["fd:{listener.fileno()}"]\nworkers = {json.dumps(workers)}\n'
+        fill(folder)
+        listens = f'listen = ["fd:{listener.fileno()}"]\n'
         admin = f'[admin]\nlisten = "off"\nsocket = "{folder}/control"\n'
-        (folder / "herdgate.toml").write_text(f"{listens}{toml}\n{admin}")
+        (folder / "herdgate.toml").write_text(f"{listens}{toml}\n{admin}".replace("{folder}", name))
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 [*HERDGATE, "serve", "--config", str(folder / "herdgate.toml")],
@@ -91,11 +107,8 @@ def serving(toml: str, *workers: str) -> Iterator[Serving]:
                 pass_fds=[listener.fileno()],
             )
         with process:
-            gateway = Serving(port, folder, process)
             try:
-                poll(lambda: process.poll() is not None or _is_healthy(port), "the gateway serves", within_s=START_S)
-                assert process.poll() is None, gateway.log()
-                yield gateway
+                yield Serving(port, folder, process)
             finally:
                 process.terminate()
                 try:

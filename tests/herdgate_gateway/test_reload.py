@@ -11,8 +11,8 @@ from websockets.asyncio.client import ClientConnection
 
 from tests.herdgate_gateway.auth.tokens import jwk, jwks
 from tests.herdgate_gateway.gateways import echo_worker
-from tests.herdgate_gateway.reloads import hang_up, launched, outcomes, reload, rewrite
-from tests.herdgate_gateway.serving import Serving, serving
+from tests.herdgate_gateway.reloads import hang_up, outcomes, reload, rewrite
+from tests.herdgate_gateway.serving import Serving, launched, serving
 from tests.servers import END_S, START_S, poll
 from tests.wire import WAIT_S, ask, eventually, handshake, knock, open_socket, raw
 

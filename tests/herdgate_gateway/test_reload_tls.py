@@ -10,8 +10,8 @@ import trustme
 from websockets.asyncio.client import connect
 
 from tests.herdgate_gateway.gateways import echo_worker
-from tests.herdgate_gateway.reloads import launched, reload
-from tests.herdgate_gateway.serving import Serving
+from tests.herdgate_gateway.reloads import reload
+from tests.herdgate_gateway.serving import Serving, launched
 from tests.servers import START_S
 from tests.wire import WAIT_S, eventually
 

@@ -29,7 +29,7 @@ from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.processes.keeper import Keeper
 from herdgate_gateway.processes.sums import Sums
 from herdgate_gateway.processes.told import Job, pack_settings
-from herdgate_gateway.processes.view import ParentView
+from herdgate_gateway.processes.view import parent_view
 from herdgate_gateway.reload import Reloader, hangups
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.tasks import reap
@@ -151,7 +151,7 @@ async def serve_processes(settings: Settings, read: Callable[[], Settings]) -> N
     logging.config.dictConfig(log_config())
     listeners = open_listeners(settings.listen, BACKLOG)
     parent = Parent(settings, listeners)
-    view = ParentView(parent, settings.admin.stale_after_s)
+    view = parent_view(parent, settings.admin.stale_after_s)
     admin = AdminServer(view, settings.admin.settings())
     reloader = Reloader(read, parent.plan, settings)
     reloading = asyncio.create_task(reloader.run())
