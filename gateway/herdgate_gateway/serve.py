@@ -5,6 +5,7 @@ The main loop publishes its counts for the admin thread four times a second.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,6 +28,8 @@ from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
 from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, load, missing_for_serving
 
 __all__ = ["serve"]
+
+_logger = logging.getLogger("herdgate.gateway")
 
 
 def serve(
@@ -83,6 +86,9 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
         admin.start()
+        _logger.info(
+            "serving on %s; admin on %s", ", ".join(settings.listen), admin.url or settings.admin.socket or "off"
+        )
         with hangups(reloader.ask):
             reloading = asyncio.create_task(reloader.run())
             await server.serve(sockets=listeners)
