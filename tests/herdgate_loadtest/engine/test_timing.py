@@ -11,11 +11,9 @@ import pytest
 
 from herdgate_loadtest.engine import Attempt, Crowd, CrowdConfig
 from herdgate_loadtest.engine.record import percentile
-from tests.herdgate_loadtest.engine.servers import Peer, serving
+from tests.herdgate_loadtest.engine.servers import Peer, eventually, serving
 
 pytestmark = pytest.mark.xdist_group("timing")
-
-FROZEN_S = 1.0
 
 
 def block(seconds: float) -> None:
@@ -23,31 +21,29 @@ def block(seconds: float) -> None:
 
 
 async def test_waits_behind_a_frozen_server_count_from_the_intended_start() -> None:
-    """100 clients at 100/s; the server answers nobody in the first of two seconds."""
-    frozen: list[Peer] = []
-    began = time.monotonic()
-
-    def thaw() -> None:
-        for peer in frozen:
-            peer.admit()
+    """200 clients at 100/s; the server answers nobody before half of them have come, which takes them 0.99 s."""
+    arrived: list[Peer] = []
 
     def freeze(peer: Peer) -> None:
-        if time.monotonic() - began < FROZEN_S:
-            frozen.append(peer)
-        else:
+        arrived.append(peer)
+        if len(arrived) == 100:
+            for frozen in arrived:
+                frozen.admit()
+        elif len(arrived) > 100:
             peer.admit()
 
-    asyncio.get_running_loop().call_later(FROZEN_S, thaw)
     attempts: list[Attempt] = []
     async with serving(freeze) as server:
         config = CrowdConfig(urls=(server.url,), clients={"obey": 200}, timeout_s=10.0)
         async with Crowd(config, attempts.append) as crowd:
+            began = time.monotonic()
             await crowd.bring_up(rate=100)
+            took_s = time.monotonic() - began
             record = crowd.record(rate=100, burst=1)
     waits = sorted(attempt.wait_s for attempt in attempts if attempt.wait_s is not None)
     assert len(waits) == 200
-    assert percentile(waits, 100) == pytest.approx(FROZEN_S, abs=0.2)
-    assert percentile(waits, 75) == pytest.approx(FROZEN_S / 2, abs=0.2)
+    assert 0.99 <= waits[-1] <= took_s
+    assert percentile(waits, 75) >= 0.49
     assert record.behaviours["obey"].wait_max_s == pytest.approx(waits[-1])
 
 
@@ -55,11 +51,11 @@ async def test_arrivals_do_not_wait_for_the_server() -> None:
     async with serving(lambda _: None) as server:
         config = CrowdConfig(urls=(server.url,), clients={"obey": 50}, timeout_s=10.0)
         async with Crowd(config) as crowd:
-            coming_up = asyncio.create_task(crowd.bring_up(rate=100, deadline_s=0.8))
+            coming_up = asyncio.create_task(crowd.bring_up(rate=100))
+            await eventually(lambda: len(server.handshakes) == 50)
+            assert not coming_up.done()
+            coming_up.cancel()
             await asyncio.wait([coming_up])
-            assert coming_up.exception() is not None
-            assert len(server.handshakes) == 50
-            assert server.handshakes[-1].at - server.handshakes[0].at == pytest.approx(0.49, abs=0.1)
 
 
 async def test_stalled_generator_makes_waits_longer_and_the_run_invalid() -> None:
