@@ -195,6 +195,33 @@ async def test_clients_that_leave_in_any_state_give_their_places_back(redis: Red
             assert one.most == 5
 
 
+async def test_capacities_hold_while_redis_is_away() -> None:
+    with redis_server() as redis:
+        async with worker(redis, "away", 9) as one:
+            with fleet_of(redis, "away", [one.url]) as gateways:
+                async with AsyncExitStack() as stack:
+                    await come_in(stack, gateways[:1], 3)
+
+                    async def all_know() -> bool:
+                        told = [await asyncio.to_thread(gateway.status) for gateway in gateways]
+                        return all(status["gates"]["default"]["fleet"]["open"] == 3 for status in told)
+
+                    await eventually(all_know, "every gateway knows what is left", within_s=5)
+                    redis.kill()
+
+                    async def fills_up() -> bool:
+                        await come_in(stack, gateways, 6)
+                        return one.held == 9
+
+                    await eventually(fills_up, "each gateway fills its part", within_s=10)
+                    await come_in(stack, gateways, 12)
+                await until(lambda: one.held == 0, "all have gone")
+                async with AsyncExitStack() as stack:
+                    await eventually(fills_up, "places that are left are taken again", within_s=10)
+                await until(lambda: one.held == 0, "all have gone")
+        assert one.most == 9
+
+
 async def test_a_killed_gateway_s_places_are_free_after_its_time(redis: RedisServer) -> None:
     async with worker(redis, "killed", 6) as one:
         with fleet_of(redis, "killed", [one.url], 3) as gateways:

@@ -7,6 +7,7 @@ does against a Redis that has lost its memory, and for workers that report, is n
 their parent, and a worker has room for all.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ class ParentCalendar:
         asks = list(read_batch(batch))
         self._begin(head, now)
         grants = [self._grant(name, ask, head["workers"], now) for ask in asks]
-        reply = pack_reply(self._told(grants), asks, head["workers"])
+        reply = pack_reply(self._told(grants, head["workers"]), asks, head["workers"])
         self._answered[name] = _Answered(sequence, reply)
         return reply
 
@@ -147,7 +148,7 @@ class ParentCalendar:
             self.counts.grant(name, f"worker:{grant.worker}")
         return grant
 
-    def _told(self, grants: Sequence[Grant]) -> Reply:
+    def _told(self, grants: Sequence[Grant], workers: Sequence[str]) -> Reply:
         calendar, granted = self.calendar, self.counts.granted
         return Reply(
             v=calendar.v + self._origin_s,
@@ -164,4 +165,5 @@ class ParentCalendar:
             configured=self.configured,
             classes=[(hints.outstanding, hints.show_rate) for hints in calendar.classes],
             grants=grants,
+            rooms=dict.fromkeys(workers, math.inf),
         )

@@ -3,7 +3,8 @@
 -- KEYS[1]  the calendar; all other keys of the fleet are called like it, with the same hash tag
 -- ARGV[1]  the head, JSON: see herdgate.stores.redis.wire
 -- ARGV[2]  the batch: 24 bytes per ticket or per group of newcomers
--- Returns  the head of the reply, numbers in text; and 24 bytes per arrival, in the order of the batch
+-- Returns  the head of the reply, numbers in text; 24 bytes per arrival, in the order of the batch; the room at each
+--          worker that the gateway names, in text
 --
 -- The batch comes with firm slots first, then hints, then newcomers, class by class: in that order they are settled.
 
@@ -16,9 +17,9 @@ local FULL_RETRY_S = { 1.0, 2.0 }
 redis.call('EXPIRE', prefix .. ':secret', GARBAGE_S)
 
 local reply_key = prefix .. ':reply:' .. gateway
-local last = redis.call('HMGET', reply_key, 'sequence', 'head', 'batch')
+local last = redis.call('HMGET', reply_key, 'sequence', 'head', 'batch', 'rooms')
 if tonumber(last[1] or -1) == head.sequence then -- asked again, as the answer did not arrive
-  return { last[2], last[3] }
+  return { last[2], last[3], last[4] }
 end
 
 read_calendar()
@@ -84,7 +85,7 @@ for _, class in ipairs(mine) do
 end
 write_calendar()
 write_hashes()
-local told_head, told_batch = table.concat(words, ' '), table.concat(answers)
-redis.call('HSET', reply_key, 'sequence', head.sequence, 'head', told_head, 'batch', told_batch)
+local told = { table.concat(words, ' '), table.concat(answers), tell_rooms() }
+redis.call('HSET', reply_key, 'sequence', head.sequence, 'head', told[1], 'batch', told[2], 'rooms', told[3])
 redis.call('EXPIRE', reply_key, 60)
-return { told_head, told_batch }
+return told

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from herdgate.core.calendar import Calendar
+from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
+from herdgate.fleet import Fail
 from herdgate.stores.memory import MemoryStore
-from herdgate.stores.redis.wire import Reply
+from herdgate.stores.redis.wire import Ask, Reply
 
-__all__ = ["local_share"]
+__all__ = ["answer_alone", "local_share"]
 
 
 def local_share(limits: Limits, last: Reply | None, v: float, random: Callable[[], float], now: float) -> MemoryStore:
@@ -34,3 +36,15 @@ def local_share(limits: Limits, last: Reply | None, v: float, random: Callable[[
         calendar.succeed(last.issuer, max(0.0, last.firm - v))
     store.set_rate(rate / gateways, now)
     return store
+
+
+def answer_alone(local: MemoryStore, fail: Fail, ask: Ask, now: float) -> Grant:
+    """What one process says to an arrival, by itself and by what the fleet's settings want of it then."""
+    if fail == "open" and ask.mode in ("arrive", "reserve"):
+        return Grant(True)
+    if fail == "closed" or ask.mode == "hint":
+        return local.hint(now, ask.shown, ask.klass)
+    if ask.mode == "defer":
+        return local.defer(now, ask.klass)
+    answer = local.calendar.arrive if ask.mode == "arrive" else local.calendar.reserve
+    return answer(now, ask.shown, ask.klass)

@@ -12,6 +12,7 @@ grant that comes after its deadline is taken off the local share, as its arrival
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -30,7 +31,8 @@ from herdgate.stores.links import open_link
 from herdgate.stores.memory import MemoryStore
 from herdgate.stores.redis.batching import Batcher, Waiting
 from herdgate.stores.redis.errors import LinkError, LinkTimeout
-from herdgate.stores.redis.local_share import local_share
+from herdgate.stores.redis.local_rooms import LocalRooms
+from herdgate.stores.redis.local_share import answer_alone, local_share
 from herdgate.stores.redis.scripts import Script
 from herdgate.stores.redis.shared_secret import SharedSecret
 from herdgate.stores.redis.wire import (
@@ -103,7 +105,9 @@ class RedisStore:
         self._random, self._clock, self._wall_clock = random, clock, wall_clock
         self._last_at = 0.0
         self._batcher = Batcher(self._settle, clock)
-        self._unsettled = {"pending": 0}  # granted, and on the way to whoever asked
+        self._unsettled_pending = 0  # granted, and on the way to whoever asked
+        self._unsettled = Counter[str]()  # those of them that go to a worker, by its name
+        self._rooms = LocalRooms()
         self._overdue: _Call | None = None
         self._orders: dict[str, float] = {}  # to be told with the next call
         self._given_back = 0
@@ -278,7 +282,7 @@ class RedisStore:
         data, order = pack_batch(asks)
         orders, given_back = self._orders, self._given_back
         self._orders, self._given_back = {}, 0
-        workers = tuple(self.workers()) if self.workers is not None else ()
+        workers = self._names()
         call = _Call(asks, order, workers)
         head = pack_head(self._head(orders, given_back, workers), self._settled)
         try:
@@ -297,15 +301,21 @@ class RedisStore:
             self._hand_over(batch[position].answer, grant)
         await self._secret.agree(told.issuer)
 
-    def _counts(self) -> dict[str, int]:
-        """Permits as they stand, those included that are on the way to whoever asked."""
-        counts = {"open": 0, **self._unsettled}
+    def _names(self) -> Sequence[str]:
+        return tuple(self.workers()) if self.workers is not None else ()
+
+    def _held(self) -> Counter[str]:
+        """Permits at each worker as they stand, those included that are on the way to whoever asked."""
+        held = self._unsettled.copy()
         for permits in self.permits:
-            counts["open"] += permits.open
-            counts["pending"] += permits.pending
-            for name, count in permits.workers.items():
-                field = f"worker:{name}"
-                counts[field] = counts.get(field, 0) + count
+            held.update(permits.workers)
+        return held
+
+    def _counts(self) -> dict[str, int]:
+        """As `_held`, and those of all sockets."""
+        counts = {f"worker:{name}": count for name, count in self._held().items()}
+        counts["open"] = sum(permits.open for permits in self.permits)
+        counts["pending"] = self._unsettled_pending + sum(permits.pending for permits in self.permits)
         return counts
 
     def _head(self, orders: Mapping[str, float], given_back: int, workers: Sequence[str]) -> dict[str, Any]:
@@ -329,6 +339,7 @@ class RedisStore:
         first = self.last is None
         self.last = told = read_reply(reply, *call)
         self._last_at = self._clock()
+        self._rooms.learn(told, self._held() + Counter(grant.worker for grant in told.grants if grant.worker))
         if first and told.configured != self._limits.rate:
             self._order("configure", self._limits.rate or 0.0)
         return told
@@ -343,10 +354,9 @@ class RedisStore:
         answer.set_result(grant)
 
     def _count_unsettled(self, grant: Grant, change: int) -> None:
-        self._unsettled["pending"] += change
+        self._unsettled_pending += change
         if grant.worker is not None:
-            field = f"worker:{grant.worker}"
-            self._unsettled[field] = self._unsettled.get(field, 0) + change
+            self._unsettled[grant.worker] += change
 
     def _settle_here(self, batch: Sequence[Waiting]) -> None:
         for waiting in batch:
@@ -362,17 +372,13 @@ class RedisStore:
     def _answer_here(self, ask: Ask) -> Grant:
         now = self._clock()
         local = self._here(now)
-        if self._fleet.fail == "open" and ask.mode in ("arrive", "reserve"):
-            return Grant(True)
-        if self._fleet.fail == "closed":
-            return local.hint(now, ask.shown, ask.klass)
-        if ask.mode == "arrive":
-            return local.calendar.arrive(now, ask.shown, ask.klass)
-        if ask.mode == "reserve":
-            return local.calendar.reserve(now, ask.shown, ask.klass)
-        if ask.mode == "defer":
-            return local.defer(now, ask.klass)
-        return local.hint(now, ask.shown, ask.klass)
+        if ask.worker == NO_WORKER or self._fleet.fail == "closed":
+            return answer_alone(local, self._fleet.fail, ask, now)
+        worker = self._rooms.choose(self._names(), self._held())
+        if worker is None:
+            return local.hint(now, ask.shown, ask.klass)._replace(full=True)
+        grant = answer_alone(local, self._fleet.fail, ask, now)
+        return grant._replace(worker=worker) if grant.admitted else grant
 
     def _take_late(self, reply: object) -> None:
         """What comes after its deadline was settled here: what it grants too is taken off this process's share."""

@@ -75,6 +75,7 @@ class Reply(NamedTuple):
         configured: the rate that settings asked for last.
         classes: hints outstanding and show rate of each.
         grants: one for each ask, in the order of `pack_batch`.
+        rooms: sockets that each worker may still get; inf: no limit, -1: it wants nobody. Empty: nothing is known.
     """
 
     v: float
@@ -91,6 +92,7 @@ class Reply(NamedTuple):
     configured: float
     classes: Sequence[tuple[int, float]]
     grants: Sequence[Grant]
+    rooms: Mapping[str, float] = {}
 
 
 def head_of_settings(limits: Limits, fleet: Fleet) -> str:
@@ -151,7 +153,8 @@ def pack_reply(reply: Reply, asks: Sequence[Ask], workers: Sequence[str]) -> lis
     words = map(repr, chain(reply[:_SCALARS], *reply.classes))
     positions = {name: position for position, name in enumerate(workers, 1)}
     records = (_told(grant, ask.shown, positions) for grant, ask in zip(reply.grants, asks, strict=True))
-    return [" ".join(words).encode(), b"".join(records)]
+    rooms = " ".join(str(reply.rooms[name]) for name in workers if reply.rooms)
+    return [" ".join(words).encode(), b"".join(records), rooms.encode()]
 
 
 def read_reply(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int], workers: Sequence[str]) -> Reply:
@@ -175,6 +178,7 @@ def read_reply(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int]
         configured=configured,
         classes=classes,
         grants=list(_grants(reply[1], int(issuer), (asks[position].shown for position in order), ("", *workers))),
+        rooms=dict(zip(workers, map(float, reply[2].split()), strict=False)),
     )
 
 

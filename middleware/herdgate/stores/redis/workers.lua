@@ -48,6 +48,17 @@ local function headroom(worker)
   return capacity - get('granted', 'worker:' .. worker.name) - worker.strangers
 end
 
+-- The room at each worker, for a gateway that may have to go by it while this Redis is away: -1 at one that wants nobody,
+-- "inf" at one without reports. Empty: nothing is known yet, what the gateway was told last still holds.
+local function tell_rooms()
+  local rooms = {}
+  for index, worker in ipairs(has_lost_memory() and {} or workers) do
+    local room = math.max(0, headroom(worker))
+    rooms[index] = worker.state == 'DRAINING' and -1 or room == math.huge and 'inf' or room
+  end
+  return table.concat(rooms, ' ')
+end
+
 -- The worker for an arrival that asks for this one: 0 asks for none, a position for that one, 255 for any.
 -- nil: it has no room.
 local function choose(asked)

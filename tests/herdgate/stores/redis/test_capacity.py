@@ -6,6 +6,7 @@ and a worker that reports does so once a second.
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
@@ -283,6 +284,17 @@ def test_places_of_a_killed_gateway_are_free_ten_seconds_later(client: Redis, fl
     assert admitted(fleet, 50, 30.1, workers=[A], gateway="two") == {}, "until the worker has said that they are gone"
     report(client, A, 5)
     assert admitted(fleet, 50, 30.1, workers=[A], gateway="two") == {A: 5}
+
+
+def test_rooms_that_are_left_are_told(client: Redis, fleet: Fleet) -> None:
+    report(client, A, 10)
+    assert ask(fleet, 3, LEARNED_S).rooms == {A: 8, B: math.inf}, "a worker without reports has room for all"
+    report(client, B, 5, "DRAINING")
+    assert ask(fleet, 4, LEARNED_S, Counter({B: 3})).rooms == {A: 6, B: -1}
+    report(client, B, 5, "FULL")
+    assert ask(fleet, 0, LEARNED_S, Counter({A: 12})).rooms == {A: 0, B: 0}
+    client.flushall()
+    assert ask(fleet, 0, 20.0, seen_issuer=77).rooms == {}, "nothing is known yet"
 
 
 def test_nobody_is_sent_anywhere_for_two_seconds_after_redis_has_lost_its_memory(client: Redis, fleet: Fleet) -> None:

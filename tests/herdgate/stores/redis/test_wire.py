@@ -1,6 +1,7 @@
 """What goes to the script and what comes back, without one."""
 
 import json
+import math
 import struct
 
 import pytest
@@ -57,18 +58,24 @@ def test_head_is_json_with_the_exact_numbers() -> None:
     ],
 )
 def test_record_of_a_reply_is_a_grant(record: bytes, ask: Ask, grant: Grant) -> None:
-    reply = read_reply([HEAD, record], [ask], [0], ["ws://one", "ws://two"])
+    reply = read_reply([HEAD, record, b""], [ask], [0], ["ws://one", "ws://two"])
     assert list(reply.grants) == [grant]
 
 
 def test_head_of_a_reply_is_the_state_of_the_fleet() -> None:
-    reply = read_reply([HEAD, b""], [], [], [])
+    reply = read_reply([HEAD, b"", b""], [], [], [])
     assert (reply.v, reply.firm, reply.tokens) == (1.5, 2.5, 3)
     assert (reply.rate, reply.first_rate, reply.burst, reply.configured) == (500, 500, 500, 500)
     assert (reply.fraction, reply.issuer, reply.gateways, reply.open, reply.pending) == (0.5, 77, 3, 12, 4)
     assert list(reply.classes) == [(9, 0.25)]
+    assert reply.rooms == {}, "nothing is known"
+
+
+def test_rooms_come_by_worker() -> None:
+    reply = read_reply([HEAD, b"", b"5 inf -1"], [], [], ["ws://one", "ws://two", "ws://three"])
+    assert reply.rooms == {"ws://one": 5, "ws://two": math.inf, "ws://three": -1}
 
 
 def test_reply_to_another_batch_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
-        read_reply([HEAD, RECORD.pack(1, 0, 0, 0, 0)], [Ask(), Ask()], [0, 1], [])
+        read_reply([HEAD, RECORD.pack(1, 0, 0, 0, 0), b""], [Ask(), Ask()], [0, 1], [])
