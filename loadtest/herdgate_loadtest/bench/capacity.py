@@ -1,125 +1,132 @@
-"""Workers with a capacity behind several gates: no instant may see more permits than that.
+"""Workers with a capacity behind several gateways: no instant may see a worker hold more sockets than that.
 
-Gates, arrivals and permits are in one process, so that what is held at any instant is known exactly. Clients stay for
-a random time; some leave before they are answered.
+Workers and gateways are processes, and what a worker holds is counted by itself. Twice as many clients as there is room
+for come at all gateways at once, and go on knocking; a part of them, at times all of them, leaves at once and comes
+again, whether let in, waiting or turned away. In the middle one gateway is killed (SIGKILL), and its clients come to
+the others.
 """
 
 import asyncio
 import random
 import time
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 
-from herdgate import Gate, Limits
-from herdgate.core.answers import Admitted, Arrival
-from herdgate.core.clients import AddressRules
-from herdgate.fleet import Fleet
-from herdgate.stores.memory import MemoryStore
+from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, keep_asking
 from herdgate_loadtest.bench.finding import Finding
-from herdgate_loadtest.bench.gates import open_gates, watched
-from herdgate_loadtest.bench.redis import RedisServer, redis_server
+from herdgate_loadtest.bench.redis import redis_server
+from herdgate_loadtest.bench.relays import Relay, run_relays
+from herdgate_loadtest.bench.watch import watched
+from herdgate_loadtest.bench.workers import Worker, all_report, run_workers
+from herdgate_loadtest.engine import Crowd
 
-__all__ = ["measure"]
+__all__ = ["measure", "never_full"]
 
-_GATES = 3
-_CAPACITY = {"worker-1": 200, "worker-2": 100}
-_LIMITS = Limits(rate=2_000)
-_FLEET = "capacity"
-_LEARNING_S = 10.0  # in which a calendar found empty admits half
-_ARRIVALS_PER_S = 1_000
-_STAY_S = (0.2, 1.0)
-_LEAVE_SHARE, _LEAVE_S = 0.1, (0.0, 0.05)
-_TICK_S = 0.005
-_LEAST_USED = 0.9
+_GATEWAYS = 3
+_CROWDS = 4  # each leaves and comes as one
+_AT_ONCE = 100_000.0  # clients a second
+_TURN_S = 0.5
+_ALL_TURNS = 8  # every so often all leave
+_LATEST_S = 20.0  # a fleet learns for 10 s, and forgets a gateway after 10 s
+_GONE_S = 1.0  # from the kill until workers have seen that its sockets are gone
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    seconds: float
+    capacities: tuple[int, ...]
+    used: float  # share of each capacity at the kill; half is all that a fleet uses while it learns
+    seconds: float  # with everybody there, before the kill and once its places are free again
+
+    @property
+    def clients(self) -> dict[str, int]:
+        """Of one crowd."""
+        knocking = 2 * sum(self.capacities) // _CROWDS
+        return {"obey": knocking // 2, "fixed": knocking - knocking // 2}
 
 
-_FULL, _FAST = _Plan(15.0), _Plan(1.5)
+_FULL, _FAST = _Plan((120, 60), 1.0, 5.0), _Plan((40, 20), 0.5, 0.5)
 
 
 async def measure(*, fast: bool) -> Finding:
-    """`over_capacity`: permits above a worker's capacity at the worst instant."""
+    """`over_capacity`: sockets above its capacity that a worker held at its fullest; of several workers the worst."""
     plan = _FAST if fast else _FULL
-    with redis_server() as redis:
-        _report(redis)
-        async with open_gates(_GATES, _LIMITS, Fleet(redis.url, _FLEET)) as gates:
-            for gate in gates:
-                _name_workers(gate)
-            crowd = _Crowd(gates)
-            async with watched(gates) as reasons:
-                await crowd.come(_LEARNING_S + plan.seconds)
-            await crowd.end()
-    peaks = {name: crowd.most[name] for name in _CAPACITY}
-    over = max(peaks[name] - capacity for name, capacity in _CAPACITY.items())
-    if any(peaks[name] < _LEAST_USED * capacity for name, capacity in _CAPACITY.items()):
-        reasons.append("no worker was ever full: this machine has no time for the crowd")
-    return Finding({"over_capacity": max(0, over)}, reasons, {f"most_at_{name}": peak for name, peak in peaks.items()})
+    with (
+        redis_server() as redis,
+        run_workers(plan.capacities, redis) as workers,
+        run_relays(_GATEWAYS, workers, redis) as gateways,
+    ):
+        await fleet_is_up(gateways)
+        await all_report(workers, redis)
+        async with AsyncExitStack() as stack:
+            crowds = [
+                await stack.enter_async_context(keep_asking(crowd_at(gateways, plan.clients, seed), _AT_ONCE))
+                for seed in range(_CROWDS)
+            ]
+            return await _watch(plan, workers, gateways, crowds)
 
 
-def _report(redis: RedisServer) -> None:
-    """What workers would report."""
-    for name, capacity in _CAPACITY.items():
-        redis.command("HSET", f"{{herdgate:{_FLEET}}}:worker:{name}", "capacity", capacity, "state", "UP")
+async def _watch(plan: _Plan, workers: Sequence[Worker], gateways: Sequence[Relay], crowds: Sequence[Crowd]) -> Finding:
+    dying, *staying = gateways
+
+    async def is_alone() -> bool:
+        return not all(await asyncio.gather(*(gateway.is_in(1) for gateway in staying)))
+
+    async with watched(is_alone, _LOOK_S) as reasons, _come_and_go(crowds):
+        roomy = await never_full(workers, plan.used, 0.0, _LATEST_S)
+        await asyncio.sleep(plan.seconds)
+        killed, killed_at = await dying.counts(), time.monotonic()
+        dying.kill()
+        roomy_again = await never_full(workers, 1.0, killed_at + _GONE_S, _LATEST_S)
+        again_s = time.monotonic() - killed_at
+        await asyncio.sleep(plan.seconds)
+        peaks = [await worker.most() for worker in workers]
+        counts = [killed, *[await gateway.counts() for gateway in staying]]
+    for moment, names in (("before the kill", roomy), ("after it", roomy_again)):
+        reasons += [f"{name} was never full {moment}: this machine has no time for the crowd" for name in names]
+    reasons += dict.fromkeys(reason for crowd in crowds for reason in crowd.health.reasons())
+    return Finding(
+        {"over_capacity": max(0, *(peak - worker.capacity for peak, worker in zip(peaks, workers, strict=True)))},
+        reasons,
+        {
+            **{f"most_at_worker_{number}": peak for number, peak in enumerate(peaks, 1)},
+            "lost_with_gateway": killed.open,
+            "full_again_s": again_s,
+            "admitted": sum(one.admitted for one in counts),
+            "full": sum(one.full for one in counts),
+        },
+    )
 
 
-def _name_workers(gate: Gate) -> None:
-    assert not isinstance(gate._store, MemoryStore)
-    gate._store.workers = lambda: tuple(_CAPACITY)
+async def never_full(workers: Sequence[Worker], share: float, since: float, within_s: float) -> list[str]:
+    """Wait until each worker has held this share of its capacity since `since`; the names of those that did not."""
+    end = time.monotonic() + within_s
+    while True:
+        peaks = await asyncio.gather(*(worker.most(since) for worker in workers))
+        names = [worker.name for worker, peak in zip(workers, peaks, strict=True) if peak < share * worker.capacity]
+        if not names or time.monotonic() > end:
+            return names
+        await asyncio.sleep(_LOOK_S)
 
 
-class _Crowd:
-    """Arrivals at random gates, and what they hold.
+@asynccontextmanager
+async def _come_and_go(crowds: Sequence[Crowd]) -> AsyncIterator[None]:
+    """One crowd after the other leaves at once and comes again, while the block runs."""
+    rng = random.Random(1)
 
-    Attributes:
-        most: permits of each worker at its fullest.
-    """
+    async def turn() -> None:
+        for number in count(1):
+            await asyncio.sleep(_TURN_S)
+            for crowd in crowds if number % _ALL_TURNS == 0 else [rng.choice(crowds)]:
+                crowd.cut(rng.choice(("close", "reset")))
+                await asyncio.sleep(0)  # the others' turn: a crowd's health excuses its own cut only
 
-    def __init__(self, gates: Sequence[Gate]) -> None:
-        self._gates = gates
-        self._rng = random.Random(1)
-        self._client = AddressRules().client("10.1.0.1")
-        self._held: Counter[str | None] = Counter()
-        self._visits: set[asyncio.Task[None]] = set()
-        self.most: Counter[str | None] = Counter()
-
-    async def come(self, seconds: float) -> None:
-        """So many seconds of arrivals."""
-        began, sent = time.monotonic(), 0
-        while (elapsed := time.monotonic() - began) < seconds:
-            due = int(elapsed * _ARRIVALS_PER_S)
-            for _ in range(due - sent):
-                self._send()
-            sent = due
-            await asyncio.sleep(_TICK_S)
-
-    async def end(self) -> None:
-        """Wait until all have left."""
+    turning = asyncio.create_task(turn())
+    try:
+        yield
+    finally:
+        turning.cancel()
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(*self._visits, return_exceptions=True)
-
-    def _send(self) -> None:
-        loop = asyncio.get_running_loop()
-        visit = loop.create_task(self._visit(self._rng.choice(self._gates)))
-        self._visits.add(visit)
-        visit.add_done_callback(self._visits.discard)
-        if self._rng.random() < _LEAVE_SHARE:
-            loop.call_later(self._rng.uniform(*_LEAVE_S), visit.cancel)
-
-    async def _visit(self, gate: Gate) -> None:
-        decided = await gate.decide(Arrival(self._client))
-        if not isinstance(decided, Admitted):
-            return
-        worker = decided.permit.worker
-        self._held[worker] += 1
-        self.most[worker] = max(self.most[worker], self._held[worker])
-        try:
-            await asyncio.sleep(self._rng.uniform(*_STAY_S))
-        finally:
-            self._held[worker] -= 1
-            decided.permit.release()
+            await turning

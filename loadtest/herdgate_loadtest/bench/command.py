@@ -36,7 +36,8 @@ def fleet(
 ) -> None:
     """Measure a fleet: several gateways that share one calendar through a Redis.
 
-    Starts a redis-server and gateways of its own on loopback ports, and sends crowds to them. Takes six minutes.
+    Starts a redis-server, gateways and workers of its own on loopback ports, and sends crowds to them. Takes six
+    minutes.
     Exit code: 0 if every figure is within its bound and the run is valid, 1 if not, 2 if nothing was run.
     """
     members = _members(only)

@@ -19,14 +19,16 @@ from herdgate.core.answers import Arrival, Denied
 from herdgate.core.clients import AddressRules, Client
 from herdgate.fleet import Fleet
 from herdgate_loadtest.bench.finding import Finding
-from herdgate_loadtest.bench.gates import open_gates, watched
+from herdgate_loadtest.bench.gates import fallen_out, open_gates
 from herdgate_loadtest.bench.redis import redis_server
+from herdgate_loadtest.bench.watch import watched
 
 __all__ = ["measure"]
 
 _LIMITS = Limits(rate=500)
 _WARM_S = 0.3
 _TICK_S = 0.001
+_LOOK_S = 0.05
 _LEAST_KEPT = 0.95
 _CLIENTS = [AddressRules().client(f"10.1.{number // 250}.{number % 250}") for number in range(5_000)]
 
@@ -74,10 +76,13 @@ async def _pair(plan: _Plan, pace: float, fleet: Fleet) -> tuple[_Slot, _Slot]:
 
 
 async def _slot(gate: Gate, pace: float, seconds: float) -> _Slot:
+    async def is_alone() -> bool:
+        return gate.is_shared and bool(fallen_out([gate]))
+
     crowd = _Paced(gate, pace)
     await crowd.come(_WARM_S)
     gc.collect()
-    async with watched([gate] if gate.is_shared else []) as reasons:
+    async with watched(is_alone, _LOOK_S) as reasons:
         cpu_s, decisions = time.process_time(), crowd.decisions
         await crowd.come(seconds)
         cpu_s, decisions = time.process_time() - cpu_s, crowd.decisions - decisions

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from herdgate_loadtest.bench.gateways import Gateway, ask_all
+from herdgate_loadtest.bench.gateways import Front
 from herdgate_loadtest.engine import Crowd, CrowdConfig, loopback_sources
 from herdgate_loadtest.errors import CrowdError
 
@@ -19,7 +19,7 @@ _READY_S = 30.0
 _FOR_EVER_S = 1e6
 
 
-def crowd_at(gateways: Sequence[Gateway], clients: Mapping[str, int], seed: int = 1) -> Crowd:
+def crowd_at(gateways: Sequence[Front], clients: Mapping[str, int], seed: int = 1) -> Crowd:
     """A crowd whose tries each go to a gateway picked at random.
 
     The engine goes round its URLs, client n's try t to number n + t; so it is given a long list of random picks.
@@ -45,19 +45,14 @@ async def keep_asking(crowd: Crowd, per_s: float) -> AsyncIterator[Crowd]:
                 await coming
 
 
-async def fleet_is_up(gateways: Sequence[Gateway]) -> None:
+async def fleet_is_up(gateways: Sequence[Front]) -> None:
     """Wait until every gateway decides with Redis, and knows of all the others.
 
     Raises:
         CrowdError: one of them does not.
     """
-
-    async def all_know() -> bool:
-        told = await ask_all(gateways, time.monotonic())
-        return all(one.is_up and one.gateways >= len(gateways) for one in told)
-
     end = time.monotonic() + _READY_S
-    while not await all_know():
+    while not all(await asyncio.gather(*(gateway.is_in(len(gateways)) for gateway in gateways))):
         if time.monotonic() > end:
             raise CrowdError(f"the gateways did not find each other through Redis in {_READY_S:g} s: run it again")
         await asyncio.sleep(_LOOK_S)

@@ -5,9 +5,7 @@ ASGI app, so that what is measured is the middleware. `/stats?since=` tells what
 """
 
 import asyncio
-import gc
 import json
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -19,8 +17,12 @@ from herdgate import AdmissionMiddleware, Decision, Gate, Limits
 from herdgate.asgi import Receive, Scope, Send
 from herdgate.fleet import Fleet
 from herdgate_loadtest.bench.samples import Sample
+from herdgate_loadtest.bench.server import serve
 
-__all__ = ["Settings", "main"]
+__all__ = ["FLEET", "Settings", "main"]
+
+FLEET = "bench"
+"""What the benchmark's fleet is called."""
 
 _SAMPLE_S = 0.1
 
@@ -119,7 +121,7 @@ class Echo:
 def build(settings: Settings) -> AdmissionMiddleware:
     """The guarded app."""
     echo = Echo()
-    fleet = Fleet(settings.redis, "bench") if settings.redis else None
+    fleet = Fleet(settings.redis, FLEET) if settings.redis else None
     limits = Limits(rate=settings.rate, burst=settings.burst)
     app = AdmissionMiddleware(echo, limits, store=fleet, max_wait_s=settings.max_wait_s, on_decision=echo.note)
     echo.gate = app.gate
@@ -128,21 +130,7 @@ def build(settings: Settings) -> AdmissionMiddleware:
 
 def main() -> None:
     """Serve until told to stop."""
-    import uvicorn  # by the gateway only, and not by who starts it
-
-    gc.freeze()  # as `herdgate serve` does: a full collection over thousands of sockets stops the process
-    gc.set_threshold(5_000, 10, 1_000)
-    config = uvicorn.Config(
-        build(Settings(**json.loads(sys.argv[1]))),
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,
-        backlog=4096,
-        ws_ping_interval=None,  # a crowd that is late with its pongs is not what is measured
-        timeout_graceful_shutdown=1,
-    )
-    with socket.socket(fileno=int(sys.argv[2])) as listener:
-        uvicorn.Server(config).run(sockets=[listener])
+    serve(build(Settings(**json.loads(sys.argv[1]))), int(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,10 @@ from herdgate import Gate, Limits
 from herdgate.fleet import Fleet
 from herdgate_loadtest.errors import CrowdError
 
-__all__ = ["fallen_out", "open_gates", "watched"]
+__all__ = ["fallen_out", "open_gates"]
 
 _UP_S = 10.0
 _LOOK_S = 0.01
-_WATCH_S = 0.05
-_MOST_ALONE = 0.02
 
 
 @asynccontextmanager
@@ -40,29 +38,6 @@ def fallen_out(gates: Sequence[Gate]) -> list[str]:
     return (
         [f"{alone} of {len(gates)} gates had no answer from Redis in time: this machine is too busy"] if alone else []
     )
-
-
-@asynccontextmanager
-async def watched(gates: Sequence[Gate]) -> AsyncIterator[list[str]]:
-    """Looks at gates twenty times a second; after the block the list has a reason if they decided alone too often."""
-    reasons: list[str] = []
-    looks: list[bool] = []
-    watching = asyncio.create_task(_watch(gates, looks))
-    try:
-        yield reasons
-    finally:
-        watching.cancel()
-        share = sum(looks) / max(1, len(looks))
-        if share > _MOST_ALONE:
-            reasons.append(
-                f"gates had no answer from Redis in time in {share:.0%} of the run: this machine is too busy"
-            )
-
-
-async def _watch(gates: Sequence[Gate], looks: list[bool]) -> None:
-    while True:
-        await asyncio.sleep(_WATCH_S)
-        looks.append(bool(fallen_out(gates)))
 
 
 async def _meet(gates: Sequence[Gate]) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -12,7 +14,7 @@ from herdgate_loadtest.bench.echo import Settings
 from herdgate_loadtest.bench.samples import Sample
 from herdgate_loadtest.demo.process import HOST, Process, listening
 
-__all__ = ["Gateway", "Told", "ask_all", "run_gateways"]
+__all__ = ["Front", "Gateway", "Told", "ask_all", "run_gateways"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +41,46 @@ class Told:
     samples: Sequence[Sample]
 
 
-class Gateway:
-    """A running gateway."""
+class Front(ABC):
+    """A process that crowds go to.
 
-    def __init__(self, process: Process) -> None:
+    Args:
+        process: it; its last listener answers what it is asked.
+        port: where clients connect, on 127.0.0.1.
+
+    Attributes:
+        port: as given.
+    """
+
+    def __init__(self, process: Process, port: int) -> None:
         self._process = process
-
-    @property
-    def port(self) -> int:
-        """On 127.0.0.1."""
-        return self._process.port
+        self.port = port
 
     @property
     def url(self) -> str:
         """Where crowds go."""
         return f"ws://{HOST}:{self.port}/echo"
+
+    @abstractmethod
+    async def is_in(self, gateways: int) -> bool:
+        """It decides with Redis, and knows of so many gateways, itself included.
+
+        Raises:
+            CrowdError: it does not answer.
+        """
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL)."""
+        os.kill(self._process.pid, signal.SIGKILL)
+
+
+class Gateway(Front):
+    """An echo app behind the middleware; see `herdgate_loadtest.bench.echo`."""
+
+    async def is_in(self, gateways: int) -> bool:
+        """As of now."""
+        told = await self.ask(time.monotonic())
+        return told.is_up and told.gateways >= gateways
 
     async def ask(self, since: float = 0.0) -> Told:
         """What it has counted; moments and samples since `since`, monotonic seconds.
@@ -63,10 +90,6 @@ class Gateway:
         """
         told = await self._process.ask(f"/stats?since={since!r}")
         return Told(**told | {"samples": [Sample(*sample) for sample in told["samples"]]})
-
-    def kill(self) -> None:
-        """End it at once (SIGKILL)."""
-        os.kill(self._process.pid, signal.SIGKILL)
 
 
 async def ask_all(gateways: Sequence[Gateway], since: float = 0.0) -> list[Told]:
@@ -82,7 +105,8 @@ async def ask_all(gateways: Sequence[Gateway], since: float = 0.0) -> list[Told]
 def run_gateways(count: int, settings: Settings) -> Iterator[list[Gateway]]:
     """Start gateways; they end with the block."""
     with ExitStack() as stack:
-        yield [Gateway(stack.enter_context(_start(number, settings))) for number in range(1, count + 1)]
+        processes = [stack.enter_context(_start(number, settings)) for number in range(1, count + 1)]
+        yield [Gateway(process, process.port) for process in processes]
 
 
 def _start(number: int, settings: Settings) -> Process:

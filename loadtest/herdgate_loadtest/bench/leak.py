@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, until
-from herdgate_loadtest.bench.echo import Settings
+from herdgate_loadtest.bench.echo import FLEET, Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import run_gateways
 from herdgate_loadtest.bench.redis import RedisServer, redis_server
@@ -48,6 +48,5 @@ async def measure(*, fast: bool) -> Finding:
 
 def _counted(redis: RedisServer) -> int:
     """Permits that the fleet counts."""
-    return sum(
-        int(float(count or 0)) for count in redis.command("HMGET", "{herdgate:bench}:granted", "open", "pending")
-    )
+    counts = redis.command("HMGET", f"{{herdgate:{FLEET}}}:granted", "open", "pending")
+    return sum(int(float(count or 0)) for count in counts)
