@@ -4,6 +4,7 @@ One gate may serve several middlewares. It belongs to one event loop: call it fr
 decides at once; one that shares its calendar with a fleet waits for the answer of Redis, a few milliseconds.
 """
 
+import asyncio
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import secrets as tokens
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -29,6 +31,7 @@ from herdgate.core.tickets import TicketSigner
 from herdgate.core.tiers import fleet_scopes
 from herdgate.fleet import Fleet
 from herdgate.memory import MemoryWatch
+from herdgate.question import Question
 from herdgate.snapshot import ClassSnapshot, GateSnapshot
 from herdgate.stores.memory import MemoryStore
 
@@ -184,6 +187,29 @@ class Gate:
             if screened.place is not None and not isinstance(verdict, Admitted):
                 screened.place.release()
 
+    def ask(self, arrival: Arrival, answer: Callable[[Admitted | Denied], None]) -> Callable[[], None] | None:
+        """As `decide`, without a task for who waits: `answer` is called once, at once or later, in the running loop.
+
+        Returns:
+            None, if it was called. Else what takes the question back: `answer` is not called any more, and what is
+            granted is undone.
+        """
+        if self._client_screen is not None:
+            deciding = asyncio.ensure_future(self.decide(arrival))
+            return Question(deciding, lambda verdict: verdict, self.undo, answer).take_back
+        now = self._clock()
+        self._look_around(now)
+        screened = self._control.screen(arrival, now)
+        if isinstance(screened, Denied):
+            answer(screened)
+            return None
+        store = self._store
+        begun = store.grant(screened, now) if isinstance(store, MemoryStore) else store.begin(screened, now)
+        if isinstance(begun, Grant):
+            answer(self._control.settle(screened, begun, now))
+            return None
+        return Question(begun, partial(self._settle_later, screened, now), self.undo, answer).take_back
+
     async def reserve(self, arrival: Arrival) -> str | Denied:
         """Decide one arrival that will come a moment later: the text of a ticket that admits it, or a denial."""
         now = self._clock()
@@ -196,20 +222,32 @@ class Gate:
         return self._control.settle_reserved(screened, grant, now)
 
     async def _screen(self, arrival: Arrival, now: float, wants: "Wants") -> Denied | Queued:
-        self._control.permits.memory_full = self._memory.is_over(now)
-        if self._store.fraction is not None:
-            self._control.admit_fraction = self._store.fraction
+        self._look_around(now)
         if self._client_screen is not None:
             return await self._client_screen.screen(arrival, now, wants)
         return self._control.screen(arrival, now)
+
+    def _look_around(self, now: float) -> None:
+        """Take over what changes by itself."""
+        self._control.permits.memory_full = self._memory.is_over(now)
+        if self._store.fraction is not None:
+            self._control.admit_fraction = self._store.fraction
+
+    def _settle_later(self, screened: Queued, now: float, grant: Grant) -> Admitted | Denied:
+        assert not isinstance(self._store, MemoryStore)
+        try:
+            return self._control.settle(screened, grant, now)
+        finally:
+            self._store.used(grant)
 
     async def _settle(self, screened: Queued, grant: Grant, now: float) -> Admitted | Denied:
         if self._client_screen is not None:
             return await self._client_screen.settle(screened, grant, now)
         return self._control.settle(screened, grant, now)
 
-    def give_back(self) -> None:
-        """Undo an admission that nobody used; its permit is for the caller to release."""
+    def undo(self, admitted: Admitted) -> None:
+        """Take back an admission that nobody used, and its permit."""
+        admitted.permit.release()
         self._store.give_back()
 
     async def refuse(self, reason: LateReason, klass: str | None = None) -> Denied:

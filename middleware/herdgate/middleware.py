@@ -7,36 +7,25 @@
 `lifespan` and all that is not guarded pass untouched. A permit is released exactly once, whatever happens.
 """
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
-from herdgate.core.answers import Admitted, Arrival, Denied, Reason
-from herdgate.core.clients import AddressRules, Client
+from herdgate.core.answers import Admitted, Denied, Reason
+from herdgate.core.clients import AddressRules
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import Limits
-from herdgate.core.numbers import check_number
 from herdgate.core.permits import Permit
-from herdgate.denial import (
-    DenialStyle,
-    Headers,
-    challenge,
-    close_reason,
-    http_denial,
-    our_cookie,
-    read_statuses,
-)
+from herdgate.denial import DenialStyle
 from herdgate.fleet import Fleet
 from herdgate.gate import Gate
 from herdgate.identity import ClientKey, Identity
 from herdgate.inbox import Inbox
-from herdgate.logs import DenialLog, guard_server_logs
-from herdgate.origins import AllowedOrigins, OriginRules, is_same_host
+from herdgate.logs import guard_server_logs
+from herdgate.origins import AllowedOrigins, OriginRules
 from herdgate.paths import PathPatterns, route_path
 from herdgate.preflight import Preflight
+from herdgate.reception import Decision, Reception, Visit, admitted_before
 from herdgate.refusal import (
     close_websocket,
     let_go,
@@ -47,37 +36,11 @@ from herdgate.refusal import (
     reject_websocket,
 )
 from herdgate.refused import Refused
-from herdgate.request import SESSION_COOKIE, SESSION_HEADER, TICKET_COOKIE, Request, read_request
-from herdgate.settings import check_function, check_kind
+from herdgate.settings import check_kind
 
 __all__ = ["AdmissionMiddleware", "Decision"]
 
-Outcome = Literal["admitted", "denied", "gone", "exempt"]
-
 _NO_SETTINGS = {"secrets": None, "processes": 1, "fleet": None}
-
-_logger = logging.getLogger("herdgate")
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What was decided about one arrival, for `on_decision`.
-
-    Attributes:
-        outcome: `gone`: the client left before the verdict; `exempt`: none was made.
-        client: the client key.
-        path: the guarded path.
-        reason: why it was denied.
-        retry_s: seconds told to wait; None for never, and for the admitted.
-        enforced: False if a denial was only counted (shadow mode).
-    """
-
-    outcome: Outcome
-    client: str
-    path: str
-    reason: Reason | None = None
-    retry_s: float | None = None
-    enforced: bool = True
 
 
 class AdmissionMiddleware:
@@ -105,6 +68,10 @@ class AdmissionMiddleware:
         max_held: handshakes held at the same time.
         enforce: False decides and counts, and lets everyone past all the same.
         on_decision: called with each `Decision`; must be quick and not raise.
+
+    Attributes:
+        gate: decides.
+        reception: what stands before it.
 
     Raises:
         ConfigurationError: a setting is wrong; the message names it and the way out.
@@ -136,34 +103,32 @@ class AdmissionMiddleware:
     ) -> None:
         if not callable(app):
             raise ConfigurationError("app", app, "give the ASGI app to guard")
-        if denial not in ("auto", "http", "close"):
-            raise ConfigurationError("denial", denial, 'write "auto", "http" or "close"')
         if preflight_path is not None and not (isinstance(preflight_path, str) and preflight_path.startswith("/")):
             raise ConfigurationError("preflight_path", preflight_path, 'write "/path", or None for no pre-flight')
-        if on_decision is not None:
-            check_function("on_decision", on_decision, "give a plain function of one Decision")
-        check_kind("enforce", enforce, bool, "write True, or False to count only")
         check_kind("statuses", statuses, (Mapping, type(None)), 'write a dict, as in {"rate": 503}')
-        check_number("max_wait_s", max_wait_s, least=0, unit="seconds")
-        check_number("max_held", max_held, least=0, unit="a whole number of handshakes", whole=True)
         self.app = app
         self.gate = _choose_gate(limits, gate, secrets=secrets, processes=processes, fleet=_fleet_of(store))
         self._websockets = PathPatterns("websocket_paths", websocket_paths)
         self._http = PathPatterns("http_paths", http_paths)
         addresses = AddressRules() if addresses is None else addresses
-        self._identity = Identity(addresses, client_key, exempt_keys, client_class, self.gate.is_session_token)
-        self._origins = OriginRules(allowed_origins)
-        self._denial = denial
-        self._statuses = read_statuses(statuses or {})
+        identity = Identity(addresses, client_key, exempt_keys, client_class, self.gate.is_session_token)
+        origins = OriginRules(allowed_origins)
+        self.reception = Reception(
+            self.gate,
+            identity,
+            origins,
+            self._websockets,
+            denial=denial,
+            statuses=statuses or {},
+            max_wait_s=max_wait_s,
+            max_held=max_held,
+            enforce=enforce,
+            on_decision=on_decision,
+        )
         self._preflight_path = preflight_path
         self._answer_preflight = Preflight(
-            self.gate, (self._websockets, self._http), self._identity, self._origins, self._statuses, enforce=enforce
+            self.gate, (self._websockets, self._http), identity, origins, self.reception.statuses, enforce=enforce
         )
-        self._max_wait_s, self._max_held = max_wait_s, max_held
-        self._enforce = enforce
-        self._on_decision = on_decision
-        self._report_failed = False
-        self._log = DenialLog()
         guard_server_logs()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -203,51 +168,49 @@ class AdmissionMiddleware:
         return scope["method"] != "OPTIONS" and self._http.match(path)  # a browser asks so before it asks
 
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = read_request(scope, self.gate.route, self._identity.forwarding_header)
-        client, klass = self._identity.client(scope, request), self._identity.klass(scope, request)
-        visit = _Visit(scope, request, client, klass, Inbox(receive), send)
+        guest = _Guest(self.reception.receive(scope), Inbox(receive), send)
         try:
             if scope["type"] == "websocket":
-                await visit.inbox.read_connect()
-            verdict = await self._decide(visit)
+                await guest.inbox.read_connect()
+            verdict = admitted_before(scope) or await self._decide(guest)
             if isinstance(verdict, Permit):
-                await self._run(visit, verdict)
+                await self._run(guest, verdict)
             elif verdict is not None:
-                await self._deny(visit, verdict)
+                await self._deny(guest, verdict)
             elif scope["type"] == "websocket":
                 await let_go(send)
         finally:
-            visit.inbox.close()
+            guest.inbox.close()
 
-    async def _decide(self, visit: "_Visit") -> Permit | Denied | None:
+    async def _decide(self, guest: "_Guest") -> Permit | Denied | None:
         """A permit, a denial, or None for a client that has left."""
+        visit, reception = guest.visit, self.reception
         if visit.client.exempt:
-            self._report("exempt", visit)
+            reception.report("exempt", visit)
             return self.gate.let_past(visit.client, exempt=True)
-        verdict = await self._verdict(visit)
+        verdict = await self._verdict(guest)
         if verdict is None:
             self.gate.gone += 1
-            self._report("gone", visit)
+            reception.report("gone", visit)
             return None
         if isinstance(verdict, Admitted):
             try:
-                self._report("admitted", visit)
+                reception.report("admitted", visit)
             except BaseException:  # not even an exit may keep the permit: the server may go on after it
                 verdict.permit.release()
                 raise
             return verdict.permit
-        self._count(visit, verdict, enforced=self._enforce)
-        return verdict if self._enforce else self.gate.let_past(visit.client, exempt=False)
+        reception.report("denied", visit, verdict, enforced=reception.enforce)
+        return verdict if reception.enforce else self.gate.let_past(visit.client, exempt=False)
 
-    async def _verdict(self, visit: "_Visit") -> Admitted | Denied | None:
+    async def _verdict(self, guest: "_Guest") -> Admitted | Denied | None:
         """The gate's decision, after holding the arrival where its firm slot is close by."""
-        _, request, client, klass, inbox, _ = visit
-        if _is_bodiless(visit.scope) and await inbox.has_left():
+        inbox = guest.inbox
+        if _is_bodiless(guest.visit.scope) and await inbox.has_left():
             return None
-        allowed = self._origins.allow(request.origin, request.host)
-        arrival = Arrival(client, request.ticket, allowed, klass=klass)
+        arrival = self.reception.arrival(guest.visit)
         verdict = await self.gate.decide(arrival)
-        while isinstance(verdict, Denied) and self._is_worth_holding(verdict):
+        while isinstance(verdict, Denied) and self.reception.is_worth_holding(verdict):
             with self.gate.holding(verdict):
                 if await inbox.wait_left(verdict.retry_s or 0.0):
                     return None
@@ -263,17 +226,11 @@ class AdmissionMiddleware:
             is_here = not await inbox.has_left()
         finally:  # cancelled here, it is undone as well
             if not is_here:
-                admitted.permit.release()
-                self.gate.give_back()
+                self.gate.undo(admitted)
         return admitted if is_here else None
 
-    def _is_worth_holding(self, denied: Denied) -> bool:
-        if not denied.firm or denied.reason != "rate" or not self._enforce:
-            return False
-        return (denied.retry_s or 0.0) <= self._max_wait_s and self.gate.held < self._max_held
-
-    async def _run(self, visit: "_Visit", permit: Permit) -> None:
-        answered = False
+    async def _run(self, guest: "_Guest", permit: Permit) -> None:
+        visit, answered = guest.visit, False
 
         async def send_noting_start(message: Message) -> None:
             nonlocal answered
@@ -281,103 +238,45 @@ class AdmissionMiddleware:
             if message["type"] in ("websocket.accept", "http.response.start"):
                 permit.opened()
             if message["type"] == "websocket.accept":
-                message = self._with_session_token(visit, message)
-            await visit.send(message)
+                told = self.reception.session_headers(visit)
+                message = {**message, "headers": [*message.get("headers", ()), *told]} if told else message
+            await guest.send(message)
 
         if permit.worker is not None:
             visit.scope.setdefault("state", {})["worker"] = permit.worker
         try:
-            await self.app(visit.scope, visit.inbox.receive, send_noting_start)
+            await self.app(visit.scope, guest.inbox.receive, send_noting_start)
         except Refused as refused:
             if answered:
                 raise
             permit.release()
             denied = await self.gate.refuse(refused.reason, visit.klass)
-            self._count(visit, denied)
-            await self._deny(visit, denied, refused.status, refused.challenge)
+            self.reception.report("denied", visit, denied)
+            await self._deny(guest, denied, refused.status, refused.challenge)
         finally:
             permit.release()
 
     async def _deny(
-        self, visit: "_Visit", denied: Denied, status: int | None = None, challenged: str | None = None
+        self, guest: "_Guest", denied: Denied, status: int | None = None, challenged: str | None = None
     ) -> None:
-        scope, request, _, _, inbox, send = visit
-        status = status or self._statuses[denied.reason]
-        headers, body = http_denial(denied)
-        headers += challenge(status, challenged)
-        if scope["type"] == "http":
-            await refuse_http(send, status, [*headers, *self._origins.sharing(request.origin, request.host)], body)
-        elif self._closes(request, denied) and offers_close_denial(scope):
-            subprotocol = next(filter(None, scope.get("subprotocols") or ()), None)
-            await close_websocket(send, subprotocol, self._ticket_cookie(visit, denied), close_reason(denied))
-        elif offers_http_denial(scope):
-            await refuse_websocket(inbox.receive, send, status, headers, body)
+        visit, inbox, send = guest
+        if visit.scope["type"] == "http":
+            await refuse_http(send, *self.reception.http_answer(visit, denied, status, challenged))
+        elif self.reception.closes(visit, denied) and offers_close_denial(visit.scope):
+            await close_websocket(send, *self.reception.close_answer(visit, denied))
+        elif offers_http_denial(visit.scope):
+            answer = self.reception.http_answer(visit, denied, status, challenged)
+            await refuse_websocket(inbox.receive, send, *answer)
         else:
             await reject_websocket(send)
 
-    def _closes(self, request: Request, denied: Denied) -> bool:
-        """True for a close denial; a page that may never come is never told more than no."""
-        if denied.reason in ("origin", "auth"):
-            return False
-        return self._denial == "close" or (self._denial == "auto" and request.origin is not None)
 
-    def _with_session_token(self, visit: "_Visit", accept: Message) -> Message:
-        token = self.gate.session_token()
-        if token is None:
-            return accept
-        cookie = self._cookie(visit, f"{SESSION_COOKIE}{self.gate.route}", token, self.gate.limits.session_ttl_s)
-        return {**accept, "headers": [*accept.get("headers", ()), (SESSION_HEADER, token.encode()), cookie]}
-
-    def _ticket_cookie(self, visit: "_Visit", denied: Denied) -> Headers:
-        if denied.ticket is None:
-            return []
-        age_s = (denied.retry_s or 0) + self.gate.limits.grace_s
-        return [self._cookie(visit, f"{TICKET_COOKIE}{self.gate.route}", denied.ticket, age_s)]
-
-    def _cookie(self, visit: "_Visit", name: str, value: str, age_s: float) -> tuple[bytes, bytes]:
-        scope, request = visit.scope, visit.request
-        return b"set-cookie", our_cookie(
-            name,
-            value,
-            age_s=age_s,
-            path=_cookie_path(scope.get("root_path", "") + self._websockets.cookie_path()),
-            secure=scope.get("scheme") == "wss",
-            same_site=request.origin is None or is_same_host(request.origin, request.host),
-        )
-
-    def _count(self, visit: "_Visit", denied: Denied, *, enforced: bool = True) -> None:
-        self._log.count(denied.reason)
-        self._report("denied", visit, denied, enforced=enforced)
-
-    def _report(
-        self, outcome: Outcome, visit: "_Visit", denied: Denied | None = None, *, enforced: bool = True
-    ) -> None:
-        if self._on_decision is None:
-            return
-        reason, retry_s = (denied.reason, denied.retry_s) if denied else (None, None)
-        decision = Decision(outcome, visit.client.key, route_path(visit.scope), reason, retry_s, enforced)
-        try:
-            self._on_decision(decision)
-        except Exception:
-            if not self._report_failed:
-                self._report_failed = True
-                _logger.exception("on_decision failed; the decision stands (said once)")
-
-
-class _Visit(NamedTuple):
+class _Guest(NamedTuple):
     """One guarded request, from its arrival to the end of what it came for."""
 
-    scope: Scope
-    request: Request
-    client: Client
-    klass: str | None
+    visit: Visit
     inbox: Inbox
     send: Send
-
-
-def _cookie_path(path: str) -> str:
-    """The path as browsers write it; a root path may hold what a client chose, even a line break."""
-    return quote(path, safe="/!$&'()*+,:=@")
 
 
 def _is_bodiless(scope: Scope) -> bool:

@@ -145,6 +145,18 @@ class RedisStore:
         """The calendar's answer; an arrival queued for a hint only gets one."""
         return await self._ask("arrive" if queued.reason is None else "hint", queued.klass, queued.shown)
 
+    def begin(self, queued: Queued, now: float) -> Grant | asyncio.Future[Grant]:
+        """As `grant`, without waiting: the answer, or where it will be; then call `used` once.
+
+        Cancelled before it is answered, whatever is granted is given back.
+        """
+        return self._begin("arrive" if queued.reason is None else "hint", queued.klass, queued.shown)
+
+    def used(self, grant: Grant) -> None:
+        """A grant from `begin` that came later is counted by its permit now, or was given back."""
+        if grant.admitted:
+            self._count_unsettled(grant, -1)
+
     async def reserve(self, queued: Queued, now: float) -> Grant:
         """As `grant`, but who would be admitted gets a firm slot for this moment instead."""
         return await self._ask("reserve" if queued.reason is None else "hint", queued.klass, queued.shown)
@@ -236,26 +248,31 @@ class RedisStore:
         self._orders[name] = value
         self._batcher.hurry()
 
-    async def _ask(self, mode: Mode, klass: int, shown: Ticket | None = None) -> Grant:
+    def _begin(self, mode: Mode, klass: int, shown: Ticket | None) -> Grant | asyncio.Future[Grant]:
         self.start()
         needs_worker = self.workers is not None and mode in ("arrive", "reserve")
         ask = Ask(mode, klass, shown, ANY_WORKER if needs_worker else NO_WORKER)
         if not self._link.is_up and self._local is not None:
             return self._answer_here(ask)
-        waiting = self._batcher.add(ask)
+        return self._batcher.add(ask).answer
+
+    async def _ask(self, mode: Mode, klass: int, shown: Ticket | None = None) -> Grant:
+        begun = self._begin(mode, klass, shown)
+        if isinstance(begun, Grant):
+            return begun
         grant: Grant | None = None
         try:
-            grant = await waiting.answer
+            grant = await begun
             return grant
         except asyncio.CancelledError:
-            answered = waiting.answer.done() and not waiting.answer.cancelled()
-            if answered and waiting.answer.result().admitted:
-                grant = waiting.answer.result()
+            answered = begun.done() and not begun.cancelled()
+            if answered and begun.result().admitted:
+                grant = begun.result()
                 self.give_back()
             raise
         finally:
-            if grant is not None and grant.admitted:
-                self._count_unsettled(grant, -1)
+            if grant is not None:
+                self.used(grant)
 
     async def _join(self) -> None:
         try:

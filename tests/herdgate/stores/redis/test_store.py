@@ -168,8 +168,7 @@ async def test_client_that_goes_while_it_waits_gives_back_what_it_was_granted(re
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
             if waiting.done() and not waiting.cancelled() and isinstance(verdict := waiting.result(), Admitted):
-                verdict.permit.release()
-                one.give_back()
+                one.undo(verdict)
         admitted = [await come(one) for _ in range(5)]
         assert sum(isinstance(verdict, Admitted) for verdict in admitted) == 3
         await until(lambda: (fleet := one.snapshot().fleet) is not None and fleet.pending == 3, "no grant is lost")

@@ -45,8 +45,11 @@ async def test_case_5_1_permits_of_a_gateway_that_died_vanish_by_themselves(redi
 
 async def test_case_5_5_what_is_given_back_without_having_been_taken_adds_nothing(redis: RedisServer) -> None:
     async with fleet_of(redis.url, Limits(rate=0.001, burst=3), 1) as (gate,):
+        redis.command("HSET", "{herdgate:default}:calendar", "tokens", "1")
+        admitted = await come(gate)
+        assert isinstance(admitted, Admitted)
         for _ in range(10):
-            gate.give_back()
+            gate.undo(admitted)
         verdicts = [await come(gate) for _ in range(10)]
         assert sum(isinstance(verdict, Admitted) for verdict in verdicts) == 3, "the bucket holds no more"
         counts = redis.command("HGETALL", "{herdgate:default}:granted")
