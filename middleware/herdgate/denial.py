@@ -110,10 +110,11 @@ def challenge(status: int, told: str | None = None) -> Headers:
 
 def close_reason(denied: Denied) -> str:
     """The reason of a close denial: compact JSON, well under the 123 bytes a close frame has (RFC 6455 section 5.5)."""
-    content: dict[str, int | str | None] = {"retry_ms": retry_ms(denied)}
-    if denied.ticket is not None:
-        content["ticket"] = denied.ticket
-    return json.dumps(content, separators=(",", ":"))
+    wait = retry_ms(denied)
+    told = "null" if wait is None else wait
+    if denied.ticket is None:
+        return f'{{"retry_ms":{told}}}'
+    return f'{{"retry_ms":{told},"ticket":"{denied.ticket}"}}'  # a ticket needs no escape
 
 
 def our_cookie(name: str, value: str, *, age_s: float, path: str, secure: bool, same_site: bool) -> bytes:

@@ -7,13 +7,12 @@ decides at once; one that shares its calendar with a fleet waits for the answer 
 import asyncio
 import os
 import random
-import re
 import secrets as tokens
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from herdgate.client_screen import ClientScreen
@@ -28,12 +27,13 @@ from herdgate.core.numbers import check_rate
 from herdgate.core.permits import Permit
 from herdgate.core.sessions import SessionTokens
 from herdgate.core.tickets import TicketSigner
-from herdgate.core.tiers import fleet_scopes
 from herdgate.fleet import Fleet
+from herdgate.gate_settings import check_route, check_sharing, own_limits
 from herdgate.memory import MemoryWatch
 from herdgate.question import Question
 from herdgate.snapshot import ClassSnapshot, GateSnapshot
 from herdgate.stores.memory import MemoryStore
+from herdgate.stores.opening import open_clients, open_store
 
 if TYPE_CHECKING:
     from herdgate.stores.redis.fleet_clients import FleetClients, Wants
@@ -108,35 +108,28 @@ class Gate:
         wall_clock: Callable[[], float] = time.time,
         rng: Callable[[], float] = random.random,
     ) -> None:
-        if not isinstance(route, str) or not re.fullmatch("[A-Za-z0-9_-]{1,64}", route):
-            raise ConfigurationError("route", route, "write 1 to 64 letters, digits, - and _")
-        limits = _divided(limits, processes)
-        if fleet is not None and (processes > 1 or beside is not None):
-            way_out = "leave out processes and beside: a fleet shares its limits by itself"
-            raise ConfigurationError("fleet", fleet.name, way_out)
-        if processes > 1 and secrets is None:
-            way_out = f"give the same ones to all {processes} processes, so that each can read the others' tickets"
-            raise ConfigurationError("secrets", None, way_out)
+        check_route(route)
+        self._fleet: Fleet | None = fleet if beside is None else beside._fleet
+        limits = own_limits(limits, processes, self._fleet)
+        check_sharing(processes=processes, secrets=secrets, is_beside=beside is not None, fleet=fleet)
         self.route = route
         self.limits = limits
         self._processes = processes
         self._clock = clock
         self._wall_clock = wall_clock
         self._memory = MemoryWatch(limits.max_memory_bytes)
-        self._fleet: Fleet | None = fleet if beside is None else beside._fleet
-        _check_scopes(limits, self._fleet)
         self._store: MemoryStore | RedisStore
         if beside is not None:
             self._store = beside._store
         elif fleet is not None:
-            self._store = _open_store(fleet, limits, random=rng, clock=clock, wall_clock=wall_clock)
+            self._store = open_store(fleet, limits, random=rng, clock=clock, wall_clock=wall_clock)
         else:
             self._store = MemoryStore(limits, rng, clock(), int(wall_clock() * 1000))
         self._secrets = read_secrets(secrets)
         self._sessions = self._session_tokens(limits, self._secrets)
         self._control = AdmissionControl(limits, self._signers(limits, self._secrets), self._store, rng)
         self._client_screen: ClientScreen | None = None
-        if clients := self._open_clients(limits, beside):
+        if clients := _clients_of(self, limits, beside):
             self._client_screen = ClientScreen(self._control, clients, self._store, clock)
         self.held = 0
         self.gone = 0
@@ -158,10 +151,15 @@ class Gate:
         """What the fleet calls this process, new at every start; None for a gate of one process."""
         return None if isinstance(self._store, MemoryStore) else self._store.gateway
 
-    def start(self) -> None:
-        """Join the fleet, in the running loop; does nothing for a gate of one process, or the second time."""
+    def start(self, siblings: int = 1) -> None:
+        """Join the fleet, in the running loop; does nothing for a gate of one process, or the second time.
+
+        Args:
+            siblings: processes that start together with this one, itself included: until the fleet has answered, this
+                one admits its part of the rate.
+        """
         if not isinstance(self._store, MemoryStore):
-            self._store.start()
+            self._store.start(siblings)
         if self._client_screen is not None:
             self._client_screen.clients.start()
 
@@ -293,8 +291,7 @@ class Gate:
         Raises:
             ConfigurationError: a limit is wrong, or `max_clients` is another one; nothing has changed then.
         """
-        limits = _divided(limits, self._processes)
-        _check_scopes(limits, self._fleet)
+        limits = own_limits(limits, self._processes, self._fleet)
         memory = MemoryWatch(limits.max_memory_bytes)
         self._control.set_limits(limits, self._signers(limits, self._secrets))
         self._store.set_limits(limits, self._clock())
@@ -365,7 +362,7 @@ class Gate:
                 for name, hints, show_rate in calendar.classes
             },
             firm_s=calendar.firm_s,
-            admit_fraction=control.admit_fraction,
+            admit_fraction=control.admit_fraction if self._store.fraction is None else self._store.fraction,
             pending=control.permits.pending,
             open=control.permits.open,
             held=self.held,
@@ -377,16 +374,6 @@ class Gate:
             client_keys=control.client_keys,
             fleet=None if isinstance(self._store, MemoryStore) else self._store.snapshot(),
         )
-
-    def _open_clients(self, limits: Limits, beside: "Gate | None") -> "FleetClients | None":
-        if isinstance(self._store, MemoryStore) or self._fleet is None:
-            return None
-        if beside is not None and beside._client_screen is not None:
-            return beside._client_screen.clients.beside(limits, self.route)
-        from herdgate.stores.redis.fleet_clients import open_clients
-
-        store = self._store
-        return open_clients(self._fleet, limits, self.route, lambda: store.snapshot().gateways, self._clock)
 
     def _signers(self, limits: Limits, secrets: Sequence[bytes]) -> list[TicketSigner]:
         fleet = self._fleet.name if self._fleet else ""
@@ -402,25 +389,16 @@ class Gate:
         self._store.separate()
 
 
-def _divided(limits: Limits, processes: int) -> Limits:
-    if not isinstance(limits, Limits):
-        raise ConfigurationError("limits", limits, "write Limits(rate=...)")
-    return limits.divided(processes)
-
-
-def _check_scopes(limits: Limits, fleet: Fleet | None) -> None:
-    scopes = fleet_scopes(limits)
-    if scopes and fleet is None:
-        way_out = 'write "process", or make the gate part of a fleet: store="redis://host:6379"'
-        raise ConfigurationError(f"{scopes[0]}.scope", "fleet", way_out)
-
-
 async def _given(grant: Grant | Awaitable[Grant]) -> Grant:
     """What a store answers, at once or later."""
     return grant if isinstance(grant, Grant) else await grant
 
 
-def _open_store(fleet: Fleet, limits: Limits, **settings: Any) -> "RedisStore":
-    from herdgate.stores.redis.store import RedisStore
-
-    return RedisStore(fleet, limits, **settings)
+def _clients_of(gate: Gate, limits: Limits, beside: Gate | None) -> "FleetClients | None":
+    """What asks the fleet about clients; None where there is no fleet."""
+    store, fleet = gate._store, gate._fleet
+    if isinstance(store, MemoryStore) or fleet is None:
+        return None
+    if beside is not None and beside._client_screen is not None:
+        return beside._client_screen.clients.beside(limits, gate.route)
+    return open_clients(fleet, limits, gate.route, lambda: store.snapshot().gateways, gate._clock)

@@ -17,7 +17,7 @@ from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import Limits
 from herdgate.core.permits import Permit
 from herdgate.denial import DenialStyle
-from herdgate.fleet import Fleet
+from herdgate.fleet import Fleet, check_rate_min, fleet_of
 from herdgate.gate import Gate
 from herdgate.identity import ClientKey, Identity
 from herdgate.inbox import Inbox
@@ -40,7 +40,7 @@ from herdgate.settings import check_kind
 
 __all__ = ["AdmissionMiddleware", "Decision"]
 
-_NO_SETTINGS = {"secrets": None, "processes": 1, "fleet": None}
+_NO_SETTINGS = {"store": None, "secrets": None, "processes": 1}
 
 
 class AdmissionMiddleware:
@@ -107,7 +107,7 @@ class AdmissionMiddleware:
             raise ConfigurationError("preflight_path", preflight_path, 'write "/path", or None for no pre-flight')
         check_kind("statuses", statuses, (Mapping, type(None)), 'write a dict, as in {"rate": 503}')
         self.app = app
-        self.gate = _choose_gate(limits, gate, secrets=secrets, processes=processes, fleet=_fleet_of(store))
+        self.gate = _choose_gate(limits, gate, secrets=secrets, processes=processes, store=store)
         self._websockets = PathPatterns("websocket_paths", websocket_paths)
         self._http = PathPatterns("http_paths", http_paths)
         addresses = AddressRules() if addresses is None else addresses
@@ -284,16 +284,29 @@ def _is_bodiless(scope: Scope) -> bool:
     return scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD")
 
 
-def _fleet_of(store: str | Fleet | None) -> Fleet | None:
-    return store if store is None or isinstance(store, Fleet) else Fleet(store)
-
-
 def _choose_gate(limits: Limits | None, gate: Gate | None, **settings: Any) -> Gate:
     if gate is None and limits is not None:
-        return Gate(limits, **settings)
+        return _make_gate(limits, **settings)
     if gate is None:
         raise ConfigurationError("limits", None, "write limits=Limits(rate=...), or give a gate")
     check_kind("gate", gate, Gate, "make one with Gate(Limits(rate=...))")
-    if limits is not None or settings != _NO_SETTINGS:
-        raise ConfigurationError("gate", "limits or other settings of one beside it", "give them to the gate itself")
+    beside = [name for name, value in {"limits": limits, **settings}.items() if value != _NO_SETTINGS.get(name)]
+    if beside:
+        names = {"limits": "limits", "store": "fleet=Fleet(...)"}
+        given = ", ".join(names.get(name, f"{name}=...") for name in beside)
+        way_out = f"give it to the gate itself: Gate({given if 'limits' in beside else f'limits, {given}'})"
+        raise ConfigurationError("gate", f"{' and '.join(beside)} beside it", way_out)
     return gate
+
+
+def _make_gate(limits: Limits, store: str | Fleet | None, processes: int, **settings: Any) -> Gate:
+    if store is None:
+        return Gate(limits, processes=processes, **settings)
+    fleet = fleet_of("store", store)
+    if processes != 1:
+        raise ConfigurationError(
+            "processes", processes, "leave it out beside store: a fleet shares its limits by itself"
+        )
+    check_kind("limits", limits, Limits, "write Limits(rate=...)")
+    check_rate_min(fleet, limits.rate)
+    return Gate(limits, fleet=fleet, **settings)

@@ -1,6 +1,7 @@
 """Which pages may connect: `Origin` (RFC 6454) compared as parsed scheme, host and port, never as text."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -76,6 +77,7 @@ def _is_host(origin: _Origin, host: str) -> bool:
     return served is not None and served[1:] == origin[1:]
 
 
+@lru_cache(maxsize=512)  # the pages of a crowd are few
 def _parse(text: str) -> _Origin | None:
     try:
         parts = urlsplit(text)

@@ -7,6 +7,7 @@ another. Neither waits nor sends anything.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
@@ -115,7 +116,8 @@ class Reception:
         check_number("max_held", max_held, least=0, unit="a whole number of handshakes", whole=True)
         self.gate, self.enforce = gate, enforce
         self.statuses = read_statuses(statuses)
-        self._identity, self._origins, self._websockets = identity, origins, websockets
+        self._identity, self._origins = identity, origins
+        self._path = websockets.cookie_path()
         self._denial = denial
         self._max_wait_s, self._max_held = max_wait_s, max_held
         self._on_decision = on_decision
@@ -201,7 +203,7 @@ class Reception:
             name,
             value,
             age_s=age_s,
-            path=_cookie_path(scope.get("root_path", "") + self._websockets.cookie_path()),
+            path=_cookie_path(scope.get("root_path", "") + self._path),
             secure=scope.get("scheme") == "wss",
             same_site=request.origin is None or is_same_host(request.origin, request.host),
         )
@@ -213,6 +215,7 @@ def admitted_before(scope: Scope) -> Permit | None:
     return permit
 
 
+@lru_cache(maxsize=64)
 def _cookie_path(path: str) -> str:
     """The path as browsers write it; a root path may hold what a client chose, even a line break."""
     return quote(path, safe="/!$&'()*+,:=@")

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.numbers import check_number
-from herdgate.fleet import Fleet
+from herdgate.fleet import Fleet, fleet_of
 from herdgate.load import Load
-from herdgate.settings import check_kind
 
 if TYPE_CHECKING:
     from herdgate.stores.redis.reporter import Words
@@ -36,7 +35,7 @@ class LoadReport:
 
     Args:
         app: the worker's app; it gets everything as it comes.
-        fleet: the fleet of its gateways.
+        fleet: the fleet of its gateways: a `Fleet`, or the URL of its Redis.
         name: what the gateways call it: as in their `workers`, "ws://10.0.1.11:9001".
         capacity: sockets it takes, pending and open, of all gateways together; 0: none; None: no limit.
 
@@ -44,10 +43,10 @@ class LoadReport:
         ConfigurationError: one of these is not of its kind.
     """
 
-    def __init__(self, app: ASGIApp, fleet: Fleet, *, name: str, capacity: int | None = None) -> None:
+    def __init__(self, app: ASGIApp, fleet: Fleet | str, *, name: str, capacity: int | None = None) -> None:
         if not callable(app):
             raise ConfigurationError("app", app, "give the ASGI app of the worker")
-        check_kind("fleet", fleet, Fleet, 'write Fleet("redis://host:6379")')
+        fleet = fleet_of("fleet", fleet)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigurationError("name", name, 'write what the gateways call it, as in "ws://10.0.1.11:9001"')
         check_number("capacity", capacity, least=0, unit="a whole number of sockets", none="no limit", whole=True)

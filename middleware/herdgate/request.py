@@ -5,7 +5,8 @@ ends up in logs. All of them are removed from the scope in place, so that neithe
 which reads the same scope, ever sees one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -43,24 +44,22 @@ def read_request(scope: Scope, route: str, forwarding_header: str) -> Request:
     """Read `scope` and remove every ticket and session token from it."""
     found: dict[bytes, str] = {}
     forwarded: list[str] = []
-    kept: list[tuple[bytes, bytes]] = []
     cookies: dict[str, str] = {}
-    wanted_header = forwarding_header.encode()
-    for name, value in scope["headers"]:
-        if name in _OURS:
-            found.setdefault(name, value.decode("latin-1"))
-            continue
-        if name == b"cookie" and b"herdgate_" in value:
-            others = _strip_cookies(value, cookies)
-            if others:
-                kept.append((name, others))
-            continue
-        if name in (b"origin", b"host"):
-            found.setdefault(name, value.decode("latin-1"))
-        elif name == wanted_header:
+    told, wanted = forwarding_header.encode(), _wanted(forwarding_header)
+    shows_ours = False
+    if not isinstance(scope["headers"], list):
+        scope["headers"] = [(name, value) for name, value in scope["headers"]]
+    for name, value in [pair for pair in scope["headers"] if pair[0] in wanted]:
+        if name == told:
             forwarded.append(value.decode("latin-1"))
-        kept.append((name, value))
-    scope["headers"] = kept
+        elif name != b"cookie":
+            found.setdefault(name, value.decode("latin-1"))
+            shows_ours = shows_ours or name in _OURS
+        elif b"herdgate_" in value:
+            _strip_cookies(value, cookies)
+            shows_ours = True
+    if shows_ours:
+        scope["headers"] = list(_others(scope["headers"]))
     queried = _strip_query(scope)
     return Request(
         ticket=found.get(TICKET_HEADER) or queried or cookies.get(f"{TICKET_COOKIE}{route}"),
@@ -69,6 +68,21 @@ def read_request(scope: Scope, route: str, forwarding_header: str) -> Request:
         host=found.get(b"host", ""),
         forwarded=tuple(forwarded),
     )
+
+
+@lru_cache(maxsize=8)
+def _wanted(forwarding_header: str) -> frozenset[bytes]:
+    return frozenset((*_OURS, b"cookie", b"origin", b"host", forwarding_header.encode()))
+
+
+def _others(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """All that is not ours."""
+    for name, value in headers:
+        if name == b"cookie" and b"herdgate_" in value:
+            if others := _strip_cookies(value, {}):
+                yield name, others
+        elif name not in _OURS:
+            yield name, value
 
 
 def _strip_cookies(header: bytes, ours: dict[str, str]) -> bytes:

@@ -1,7 +1,7 @@
 """All counts of a gate at one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdgate.core.answers import Reason, State
 
@@ -13,11 +13,12 @@ class FleetSnapshot:
     """The fleet of a gate, as last told.
 
     Attributes:
-        is_up: Redis answers; if not, this process admits its share alone.
+        is_up: Redis answers; if not, this process decides alone, as `Fleet.fail` says.
         gateways: processes that share the calendar.
         pending: set-ups in progress in all of them.
         open: sockets of all of them.
         calls: calls made to Redis so far.
+        rooms: sockets that each worker may still get, by its name; inf: no limit, -1: it drains. Empty: not known.
     """
 
     is_up: bool
@@ -25,6 +26,7 @@ class FleetSnapshot:
     pending: int
     open: int
     calls: int
+    rooms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ NAMES = {
     "ConfigurationError": "field, given, way_out",
     "Decision": "outcome, client, path, reason=, retry_s=, enforced=",
     "Fleet": "redis, name=, fail=, rate_min=, setup_target_s=, pending_target=",
-    "FleetSnapshot": "is_up, gateways, pending, open, calls",
+    "FleetSnapshot": "is_up, gateways, pending, open, calls, rooms=",
     "Gate": "limits, *, secrets=, route=, processes=, beside=, fleet=, clock=, wall_clock=, rng=",
     "GateSnapshot": (
         "state, rate, burst, tokens, classes, firm_s, admit_fraction, pending, open, held, admitted, denied, "
@@ -44,9 +44,9 @@ METHODS = {
     "AdmissionMiddleware": {},
     "Gate": {
         "aclose": "",
+        "ask": "arrival, answer",
         "decide": "arrival",
         "drain": "",
-        "give_back": "",
         "holding": "denied",
         "let_past": "client, *, exempt",
         "is_session_token": "text",
@@ -60,7 +60,8 @@ METHODS = {
         "set_secrets": "secrets",
         "set_workers": "names",
         "snapshot": "",
-        "start": "",
+        "start": "siblings=",
+        "undo": "admitted",
     },
     "Limits": {"divided": "processes"},
     "LoadReport": {"aclose": "", "drain": "", "resume": ""},

@@ -227,9 +227,9 @@ async def test_lifespan_and_http_pass_untouched(redis: RedisServer) -> None:
         ("name", {"name": 7}),
         ("capacity", {"capacity": -1}),
         ("capacity", {"capacity": 1.5}),
-        ("fleet", {"fleet": "redis://a"}),
+        ("fleet", {"fleet": "http://a"}),
+        ("fleet", {"fleet": None}),
         ("app", {"app": None}),
-        ("redis", {"fleet": Fleet("http://a")}),
     ],
 )
 def test_a_wrong_setting_is_named(field: str, settings: dict[str, Any]) -> None:
@@ -238,3 +238,14 @@ def test_a_wrong_setting_is_named(field: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as raised:
         LoadReport(app, fleet, **given)
     assert raised.value.field == field
+
+
+def test_fleet_may_be_the_url_of_its_redis() -> None:
+    LoadReport(Held(), "redis://a", name=NAME)
+
+
+@pytest.mark.parametrize("fleet", ["redis://:hunter2@h:x", "redis://:hunter2", b"redis://:hunter2@h", ["hunter2"]])
+def test_password_never_shows(fleet: Any) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        LoadReport(Held(), fleet, name=NAME)
+    assert "hunter2" not in str(raised.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from herdgate import AddressRules, AdmissionMiddleware, ClientLimits, ConfigurationError, Gate, Limits
+from herdgate import AddressRules, AdmissionMiddleware, ClientLimits, ConfigurationError, Fleet, Gate, Limits
 from herdgate.asgi import Receive, Scope, Send
 
 RATE = Limits(rate=1)
@@ -182,3 +182,54 @@ def test_zero_and_none_mean_what_they_say() -> None:
     Limits(rate=None, burst=None, max_pending=None, max_open=None, anonymous=None, client=ClientLimits())
     AdmissionMiddleware(app, RATE, max_wait_s=0, max_held=0, statuses=None, allowed_origins=None, preflight_path=None)
     AdmissionMiddleware(app, RATE, websocket_paths=[], http_paths=(), allowed_origins=[], exempt_keys=set())
+
+
+FLEET = Fleet("redis://:hidden@127.0.0.1:1", "chat", rate_min=5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            {"gate": Gate(RATE), "store": FLEET},
+            "gate: got store beside it; give it to the gate itself: Gate(limits, fleet=",
+        ),
+        ({"gate": Gate(RATE), "store": "redis://:hidden@a"}, "gate: got store beside it; give it to the gate itself: "),
+        ({"gate": Gate(RATE), "limits": RATE}, "gate: got limits beside it; give it to the gate itself: Gate(limits)"),
+        (
+            {"gate": Gate(RATE), "secrets": ["hidden"], "processes": 2},
+            "gate: got secrets and processes beside it; give it to the gate itself: Gate(limits, secrets=...",
+        ),
+        ({"limits": Limits(rate=9), "store": FLEET, "processes": 2}, "processes: got 2; leave it out beside store: "),
+        ({"limits": RATE, "store": FLEET}, "rate_min: got 5; write a number up to the rate, 1"),
+        (
+            {"limits": RATE, "store": "redis://:hidden@a:x"},
+            "store: got redis://***@a:***; write a port from 1 to 65535",
+        ),
+        ({"limits": RATE, "store": 7}, "store: got a value of type int; write redis://"),
+    ],
+)
+def test_what_does_not_go_with_a_store_is_named(settings: dict[str, Any], line: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        AdmissionMiddleware(app, **settings)
+    check_error(raised.value, raised.value.field)
+    assert str(raised.value).startswith(line)
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"redis": None}, "redis: got None; write redis://"),
+        ({"name": "ch at"}, "name: got 'ch at'; write 1 to 64 letters, digits, ., - and _"),
+        ({"fail": "shut"}, "fail: got 'shut'; write local_share, closed or open"),
+        (
+            {"rate_min": -1},
+            "rate_min: got -1; write a number of admissions per second, from 0 to 1_000_000_000, or None for a",
+        ),
+    ],
+)
+def test_wrong_setting_of_a_fleet_is_one_line(settings: dict[str, Any], line: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Fleet(**{"redis": "redis://a", **settings})
+    assert str(raised.value).startswith(line)

@@ -96,8 +96,12 @@ class Calendar:
         self.firm = firm
         self.tokens = 0.0
 
-    def advance(self, now: float) -> None:
-        """Let time pass up to `now`: refill the bucket and settle the promises that are over."""
+    def advance(self, now: float, paid: float = 0.0) -> None:
+        """Let time pass up to `now`: refill the bucket and settle the promises that are over.
+
+        Args:
+            paid: refill up to this V was handed out already, by another calendar.
+        """
         elapsed = now - self._clock
         if elapsed <= 0 or not self.rate:
             self._clock = max(self._clock, now)
@@ -105,15 +109,36 @@ class Calendar:
         self._clock = now
         before, firm = self.v, self.firm
         self.v = v = before + elapsed * self._speed
-        if v > firm:
-            tokens = self.tokens + (v - (before if before > firm else firm)) * self.first_rate
+        if paid > before:
+            before = paid
+        since = before if before > firm else firm
+        if v > since:
+            tokens = self.tokens + (v - since) * self.first_rate
             self.tokens = tokens if tokens < self._room else self._room
         if self._is_shared:
             for hints in self.classes:
-                hints.refill((v - before) * self.first_rate, self.rate)
+                hints.refill(max(0.0, v - before) * self.first_rate, self.rate)
         if v >= self._next_settle:
             self._plan_settle()
             self._settle()
+
+    def catch_up(self, now: float, seen: float, paid: float) -> None:
+        """As `advance`, after an absence in which others have decided in this calendar's place.
+
+        Args:
+            seen: V has come this far with them.
+            paid: the refill they have handed out ends here; none of it accrues again.
+        """
+        self.advance(now, paid)
+        if seen > self.v:
+            self.v = seen
+            self._plan_settle()
+            self._settle()
+
+    def count_used(self, shown: Ticket, klass: int = 0) -> None:
+        """A ticket has admitted somebody in this calendar's absence: it is spent, and a promise of ours is kept."""
+        if shown.at_ms >= self._worthless_ms and self._spend(shown):
+            self._keep(shown, self.classes[klass])
 
     def arrive(self, now: float, shown: Ticket | None = None, klass: int = 0) -> Grant:
         """Decide one arrival.

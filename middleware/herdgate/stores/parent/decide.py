@@ -16,6 +16,7 @@ from herdgate.core.calendar import Calendar
 from herdgate.core.classes import AdmissionClass
 from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
+from herdgate.core.tickets import Ticket
 from herdgate.stores.parent.counts import Counts
 from herdgate.stores.redis.wire import ANY_WORKER, NO_WORKER, Ask, Reply, pack_reply, read_batch
 
@@ -54,6 +55,7 @@ class ParentCalendar:
         counts: of the processes.
         fraction: share of client keys let past.
         configured: the rate that settings asked for last.
+        ceiling: the rate that anyone asked for last.
     """
 
     def __init__(self, limits: Limits, seed: int, now: float, origin_ms: int = 0) -> None:
@@ -61,7 +63,7 @@ class ParentCalendar:
         self.calendar = Calendar(limits, self._random, now, origin_ms)
         self.counts = Counts()
         self.fraction = limits.admit_fraction
-        self.configured = limits.rate or 0.0
+        self.configured = self.ceiling = limits.rate or 0.0
         self._origin_s = origin_ms / 1000
         self._taken: object = None  # the limits that came with the last call
         self._answered: dict[str, _Answered] = {}
@@ -82,8 +84,11 @@ class ParentCalendar:
         asks = list(read_batch(batch))
         self._begin(head, now)
         grants = [self._grant(name, ask, head["workers"], now) for ask in asks]
+        if "leave" in head:
+            self.forget(name)
         reply = pack_reply(self._told(grants, head["workers"]), asks, head["workers"])
-        self._answered[name] = _Answered(sequence, reply)
+        if "leave" not in head:
+            self._answered[name] = _Answered(sequence, reply)
         return reply
 
     def forget(self, name: str) -> None:
@@ -94,21 +99,35 @@ class ParentCalendar:
     def configure(self, rate: float, now: float) -> None:
         """Settings ask for this rate, admissions per second."""
         self.configured = rate
+        self.set_rate(rate, now)
+
+    def set_rate(self, rate: float, now: float) -> None:
+        """Operators ask for this rate, admissions per second."""
+        self.ceiling = rate
         self.calendar.set_rate(rate, now)
 
     def _begin(self, head: Mapping[str, Any], now: float) -> None:
         """All of a call but its batch."""
         self._random.seed = head["seed"]
+        self._catch_up(head, now)
         self._take_limits(head, now)
-        self.calendar.advance(now)
         self.counts.tell(head["gateway"], head["counts"], now)
         if "configure" in head:
             self.configure(head["configure"], now)
         if "set_rate" in head:
-            self.calendar.set_rate(head["set_rate"], now)
+            self.set_rate(head["set_rate"], now)
         self.fraction = head.get("set_fraction", self.fraction)
         for _ in range(head["given_back"]):
             self.calendar.give_back()
+
+    def _catch_up(self, head: Mapping[str, Any], now: float) -> None:
+        """Take over what this process has decided alone, and let time pass."""
+        calendar = self.calendar
+        for kind, klass, at_ms, issuer, serial in head.get("used", ()):
+            if klass < len(calendar.classes):
+                calendar.count_used(Ticket(kind, at_ms, issuer, serial), klass)
+        seen = head.get("seen_v", 0)
+        calendar.catch_up(now, seen - self._origin_s, head.get("paid_v", seen) - self._origin_s)
 
     def _take_limits(self, head: Mapping[str, Any], now: float) -> None:
         """Burst, classes and times are those of whoever calls: after a reload they come one process after the other."""
@@ -163,6 +182,7 @@ class ParentCalendar:
             open=granted["open"],
             pending=granted["pending"],
             configured=self.configured,
+            ceiling=self.ceiling,
             classes=[(hints.outstanding, hints.show_rate) for hints in calendar.classes],
             grants=grants,
             rooms=dict.fromkeys(workers, math.inf),

@@ -30,6 +30,7 @@ class ParentLink:
         deadline_s: seconds a call may take.
 
     Attributes:
+        where: for messages.
         calls: made so far.
         on_late: gets each reply that nobody waits for any more.
     """
@@ -40,6 +41,7 @@ class ParentLink:
         self._stream: Stream | None = None
         self._call: asyncio.Task[object] | None = None
         self._is_closed = False
+        self.where = "the parent process"
         self.calls = 0
         self.on_late: Callable[[object], None] | None = None
 

@@ -25,6 +25,10 @@ from herdgate.stores.parent.frames import pack_frame, read_frame
 
 __all__ = ["CalendarServer", "check_shared_rate", "remove_socket"]
 
+LONGEST_STEP_S = 1.0
+SLACK_S = 0.1
+"""See `calendar.lua`."""
+
 _logger = logging.getLogger("herdgate.parent")
 
 
@@ -51,8 +55,8 @@ class CalendarServer:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         check_shared_rate(limits.rate)
-        self._clock = clock
-        self.state = ParentCalendar(limits, random.randint(1, MOST_SEED), clock(), int(wall_clock() * 1000))
+        self._clock = _FleetTime(clock)
+        self.state = ParentCalendar(limits, random.randint(1, MOST_SEED), self._clock.time, int(wall_clock() * 1000))
         self._secrets: dict[bytes, bytes] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._server: asyncio.Server | None = None
@@ -88,7 +92,7 @@ class CalendarServer:
         Raises:
             ConfigurationError: None, negative, NaN, infinite or not a number.
         """
-        self.state.calendar.set_rate(check_shared_rate(rate), self._clock())
+        self.state.set_rate(check_shared_rate(rate), self._clock.pass_time())
 
     def set_fraction(self, fraction: float) -> None:
         """Change the share of client keys let past, the same way.
@@ -101,7 +105,7 @@ class CalendarServer:
 
     def configure(self, rate: float | None) -> None:
         """Settings come with this rate. Raises what `set_rate` raises."""
-        self.state.configure(check_shared_rate(rate), self._clock())
+        self.state.configure(check_shared_rate(rate), self._clock.pass_time())
 
     @property
     def _path(self) -> Path:
@@ -135,8 +139,9 @@ class CalendarServer:
     def _decide(self, text: bytes, batch: bytes, writer: asyncio.StreamWriter) -> bytes:
         try:
             head = json.loads(text)
-            reply = self.state.decide(head, batch, self._clock())
-        except (ConfigurationError, ValueError, LookupError, TypeError, struct.error) as error:
+            self._clock.pass_time(head.get("since_s", LONGEST_STEP_S) + SLACK_S)
+            reply = self.state.decide(head, batch, self._clock.time)
+        except (ConfigurationError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             return pack_frame([b"error", f"{type(error).__name__}: {error}".encode()])
         self._of[head["gateway"]] = writer
         return pack_frame([b"list", *reply])
@@ -145,6 +150,27 @@ class CalendarServer:
         for name in [name for name, connection in self._of.items() if connection is writer]:
             del self._of[name]
             self.state.forget(name)
+
+
+class _FleetTime:
+    """Seconds, as `calendar.lua` counts them: what passes between two looks is a second at most.
+
+    So a parent that was stopped gives out no more than that for a time in which its children have decided alone.
+
+    Attributes:
+        time: as of the last look.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at = clock()
+        self.time = 0.0
+
+    def pass_time(self, most_s: float = LONGEST_STEP_S) -> float:
+        """Look again; for who knows that no more can have passed than `most_s`."""
+        before, self._at = self._at, self._clock()
+        self.time += max(0.0, min(LONGEST_STEP_S, most_s, self._at - before))
+        return self.time
 
 
 def remove_socket(url: str) -> None:

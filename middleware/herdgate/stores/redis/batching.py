@@ -15,6 +15,7 @@ from herdgate.stores.redis.wire import Ask
 __all__ = ["Batcher", "Waiting"]
 
 HEARTBEAT_S = 0.25
+STOP_S = 0.2  # for a call that is under way
 
 
 class Waiting(NamedTuple):
@@ -37,18 +38,22 @@ class Batcher:
         self._clock = clock
         self._budget = CallBudget(clock())
         self._batch: list[Waiting] = []
-        self._is_due = False
+        self._is_due = self._is_stopping = False
         self._wake = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     def start(self, first: Callable[[], Awaitable[None]]) -> None:
         """Call from now on, in the running loop, after `first`; harmless to repeat."""
         if self._running is None or self._running.done():
+            self._is_stopping = False
             self._running = asyncio.get_running_loop().create_task(self._run(first))
 
     async def stop(self) -> Sequence[Waiting]:
-        """Make no more calls; those that still wait."""
+        """Make no more calls, once the one under way has ended; those that still wait."""
+        self._is_stopping = True
+        self._wake.set()
         if self._running is not None:
+            await asyncio.wait((self._running,), timeout=STOP_S)
             self._running.cancel()
             await asyncio.wait((self._running,))
         return self._take()
@@ -70,13 +75,15 @@ class Batcher:
         while True:
             await self._wait()
             await asyncio.sleep(self._budget.wait_s(self._clock()))
+            if self._is_stopping:
+                return
             self._budget.spend()
             self._is_due = False
             await self._call(self._take())
 
     async def _wait(self) -> None:
         self._wake.clear()
-        if self._batch or self._is_due:
+        if self._batch or self._is_due or self._is_stopping:
             return
         try:
             async with asyncio.timeout(HEARTBEAT_S):

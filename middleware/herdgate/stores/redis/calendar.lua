@@ -18,9 +18,13 @@ local cal = {}
 local SCALARS = {
   'v', 'firm', 'tokens', 'clock', 'time', 'first_rate', 'rate', 'burst', 'hold', 'issuer', 'settled', 'worthless',
   'next_settle', 'reserved', 'fraction', 'born', 'controlled', 'configured', 'former',
-  'ceiling',
+  'ceiling', 'life', 'lost', 'gateways',
 }
-local mine = {} -- by class: outstanding, show_rate, allowance
+local LONGEST_STEP_S = 1 -- of fleet time between two calls
+local SLACK_S = 0.1 -- by which a call may take longer to get here than the last one of its gateway
+local YOUNG_S = 10 -- in which all gateways that live have called a calendar that was found empty
+local mine = {} -- by class: outstanding, show_rate, allowance, settled
+local gap = 0 -- of the server's clock since the last call of anyone, whatever it is; never negative
 local scalar_key = prefix .. ':calendar'
 local speed, grace, hint_cap, horizon, room
 
@@ -77,15 +81,22 @@ local function close(kind, before, since)
   return closed
 end
 
+-- Each class has its own mark: gateways may name different ones, as while a deployment rolls.
+local function settle_hints(index, over)
+  local class = mine[index]
+  for _, closed in ipairs(close('hint:' .. classes[index][1], over, class.settled)) do
+    local issued, kept = closed[2], closed[3]
+    class.outstanding = math.max(0, class.outstanding - (issued - kept))
+    local weight = 1 - (1 - 1 / SHOW_RATE_MEMORY) ^ issued
+    class.show_rate = class.show_rate + (kept / issued - class.show_rate) * weight
+  end
+  class.settled = math.max(class.settled, over)
+end
+
 local function settle()
   local over = trunc((cal.v - cal.hold) * BUCKETS_PER_S)
-  for index, class in ipairs(mine) do
-    for _, closed in ipairs(close('hint:' .. classes[index][1], over, cal.settled)) do
-      local issued, kept = closed[2], closed[3]
-      class.outstanding = math.max(0, class.outstanding - (issued - kept))
-      local weight = 1 - (1 - 1 / SHOW_RATE_MEMORY) ^ issued
-      class.show_rate = class.show_rate + (kept / issued - class.show_rate) * weight
-    end
+  for index in ipairs(mine) do
+    settle_hints(index, over)
   end
   for _, closed in ipairs(close('firm', over, cal.settled)) do
     count_reserved(-get('reserved', closed[1]))
@@ -106,22 +117,23 @@ local function settle()
   end
 end
 
-local function advance(elapsed)
+-- Refill up to `paid` was handed out already, by a gateway alone.
+local function advance(elapsed, paid)
   cal.clock = cal.clock + elapsed
   if elapsed == 0 or cal.rate == 0 then
     return
   end
-  local before = cal.v
-  local v = before + elapsed * speed
+  local v, before = cal.v + elapsed * speed, math.max(cal.v, paid)
   cal.v = v
-  if v > cal.firm then
-    cal.tokens = math.min(room, cal.tokens + (v - math.max(before, cal.firm)) * cal.first_rate)
+  local since = math.max(before, cal.firm)
+  if v > since then
+    cal.tokens = math.min(room, cal.tokens + (v - since) * cal.first_rate)
   end
   if is_shared then
     for index, class in ipairs(mine) do
       local share = classes[index][2]
       local most = math.max(1, cal.rate * share)
-      class.allowance = math.min(most, class.allowance + (v - before) * cal.first_rate * share)
+      class.allowance = math.min(most, class.allowance + math.max(0, v - before) * cal.first_rate * share)
     end
   end
   if v >= cal.next_settle then
@@ -384,13 +396,22 @@ local function set_rate(rate)
   cal.tokens = math.min(room, cal.tokens)
 end
 
--- A calendar found empty starts without tokens, and nowhere before what this gateway has seen of the last one.
+-- A calendar as this gateway would begin it: as it has seen the last one, if it has, as tickets are in its unit.
+local function new_calendar(time)
+  local rate = head.seen_rate or head.rate
+  local v = cal.v or head.seen_v > 0 and (head.passed_v or head.seen_v) or time
+  return {
+    v = v, firm = 0, tokens = 0, clock = 0, time = time, born = 0, life = 0, lost = 0, gateways = 0,
+    first_rate = head.seen_first_rate or rate, rate = rate, ceiling = head.seen_ceiling or rate,
+    configured = head.seen_configured or head.rate, fraction = head.seen_fraction or head.fraction,
+    burst = 0, hold = 0, issuer = head.issuer, reserved = 0, controlled = 0, former = head.seen_issuer,
+    settled = trunc(v * BUCKETS_PER_S), worthless = trunc(v * 1000), next_settle = 0,
+  }
+end
+
+-- One that is found empty starts without tokens.
 local function begin(time)
-  cal = { v = math.max(time, head.seen_v), firm = 0, tokens = 0, clock = 0, time = time, born = 0 }
-  cal.first_rate, cal.rate, cal.configured = head.rate, head.rate, head.rate
-  cal.burst, cal.hold, cal.issuer, cal.reserved, cal.fraction, cal.controlled = 0, 0, head.issuer, 0, head.fraction, 0
-  cal.former, cal.ceiling = head.seen_issuer, head.rate
-  cal.settled, cal.worthless, cal.next_settle = trunc(cal.v * BUCKETS_PER_S), trunc(cal.v * 1000), 0
+  cal = new_calendar(time)
   scale()
   plan_settle()
   if head.full then -- in tests, to begin like the core
@@ -398,38 +419,111 @@ local function begin(time)
   end
 end
 
-local function read_calendar()
-  local time = now()
-  local values = redis.call('HMGET', scalar_key, unpack(SCALARS))
-  local is_new = not values[1]
-  if is_new then
-    begin(time)
-  else
-    for index, field in ipairs(SCALARS) do
-      cal[field] = tonumber(values[index])
-    end
-    scale()
+-- One that is there, maybe written by a version that knew less of it.
+local function restore(values, time)
+  for index, field in ipairs(SCALARS) do
+    cal[field] = tonumber(values[index])
   end
+  cal.former, cal.life = cal.former or 0, cal.life or cal.clock
+  cal.first_rate, cal.ceiling, cal.configured = cal.first_rate or cal.rate, cal.ceiling or cal.rate, cal.configured or cal.rate
+  for field, value in pairs(new_calendar(time)) do
+    if not cal[field] then
+      cal[field] = value
+    end
+  end
+  scale()
+end
+
+-- Refill that was promised stays so.
+local function carry_firm()
+  cal.firm = math.max(cal.firm, math.min(head.seen_firm, cal.v + horizon))
+end
+
+-- A gateway that had seen nothing may have begun this calendar, before one that has seen the last one: then that is
+-- what is gone on for. What was set here since then holds.
+local function adopt(elapsed)
+  local is_other = head.seen_issuer ~= 0 and head.seen_issuer ~= cal.issuer
+  if not is_other or cal.former ~= 0 or cal.clock - cal.born >= YOUNG_S then
+    return
+  end
+  cal.former, cal.lost = head.seen_issuer, cal.clock + elapsed
+  cal.worthless = math.max(cal.worthless, trunc((head.passed_v or head.seen_v) * 1000))
+  if (head.seen_first_rate or 0) > 0 then
+    cal.first_rate = head.seen_first_rate
+  end
+  if cal.ceiling == cal.configured and cal.configured == head.seen_configured then
+    cal.rate, cal.ceiling = head.seen_rate, head.seen_ceiling
+  end
+  if cal.fraction == head.fraction then
+    cal.fraction = head.seen_fraction or cal.fraction
+  end
+  scale()
+  plan_settle()
+  cal.tokens = math.min(room, cal.tokens)
+  carry_firm()
+end
+
+-- What a gateway has admitted alone is spent and kept here too.
+local function count_used()
+  for _, used in ipairs(head.used or {}) do
+    local kind, klass = used[1], used[2] + 1
+    local ticket = { kind = kind, at_ms = used[3], issuer = used[4], serial = used[5] }
+    if mine[klass] and ticket.at_ms >= cal.worthless and spend(ticket) then
+      keep(ticket, mine[klass], classes[klass][1])
+    end
+  end
+end
+
+local function read_classes()
   for index, class in ipairs(classes) do
-    local stored = redis.call('HMGET', scalar_key, 'outstanding:' .. class[1], 'show_rate:' .. class[1], 'allowance:' .. class[1])
+    local fields = { 'outstanding', 'show_rate', 'allowance', 'settled' }
+    for position, field in ipairs(fields) do
+      fields[position] = field .. ':' .. class[1]
+    end
+    local stored = redis.call('HMGET', scalar_key, unpack(fields))
     mine[index] = {
       outstanding = tonumber(stored[1] or 0),
       show_rate = tonumber(stored[2] or 1),
       allowance = tonumber(stored[3] or 0),
+      settled = tonumber(stored[4] or 0),
     }
   end
-  local elapsed = math.max(0, math.min(1, time - cal.time))
-  if head.now then
-    elapsed = math.max(0, time - cal.time)
-  end
-  cal.time = time
-  advance(elapsed)
+end
+
+-- V of this gateway's last reply, and the refill that it has handed out alone since then: that has passed (`seen_v`) and
+-- is paid (`paid_v`: up to here at most).
+local function catch_up(elapsed)
+  advance(elapsed, head.paid_v or head.seen_v)
   if head.seen_v > cal.v then
     cal.v = head.seen_v
     plan_settle()
     settle()
   end
-  cal.firm = math.max(cal.firm, math.min(head.seen_firm, cal.v + horizon))
+  for index, class in ipairs(mine) do
+    if class.settled < cal.settled then -- by gateways that do not know this class
+      settle_hints(index, cal.settled)
+    end
+  end
+  carry_firm()
+end
+
+-- More than has passed since the caller's last call cannot have passed since anyone's, by the time it was made: it may
+-- have lain in a connection that its gateway has given up.
+local function read_calendar()
+  local time = now()
+  local values = redis.call('HMGET', scalar_key, unpack(SCALARS))
+  if values[1] then
+    restore(values, time)
+  else
+    begin(time)
+  end
+  read_classes()
+  gap = math.max(0, time - cal.time)
+  cal.time = time
+  local elapsed = head.now and gap or math.min(gap, LONGEST_STEP_S, (head.since_s or LONGEST_STEP_S) + SLACK_S)
+  adopt(elapsed)
+  count_used()
+  catch_up(elapsed)
 end
 
 local function write_calendar()

@@ -22,6 +22,7 @@ if tonumber(last[1] or -1) == head.sequence then -- asked again, as the answer d
   return { last[2], last[3], last[4] }
 end
 
+check_order()
 read_calendar()
 heartbeat()
 obey()
@@ -72,9 +73,13 @@ while position <= #batch do
   end
 end
 
+if head.leave then
+  forget(gateway)
+end
+cal.gateways = redis.call('ZCARD', alive_key)
 local words = {
   cal.v, cal.firm, cal.tokens, cal.rate, cal.first_rate, cal.burst, cal.fraction, cal.issuer,
-  redis.call('ZCARD', alive_key), get('granted', 'open'), get('granted', 'pending'), cal.configured,
+  cal.gateways, get('granted', 'open'), get('granted', 'pending'), cal.configured, cal.ceiling,
 }
 for index, word in ipairs(words) do
   words[index] = exact(word)
@@ -86,6 +91,9 @@ end
 write_calendar()
 write_hashes()
 local told = { table.concat(words, ' '), table.concat(answers), tell_rooms() }
+if head.leave then
+  return told
+end
 redis.call('HSET', reply_key, 'sequence', head.sequence, 'head', told[1], 'batch', told[2], 'rooms', told[3])
 redis.call('EXPIRE', reply_key, 60)
 return told

@@ -4,14 +4,24 @@ HerdgateError
 └── LinkError
     ├── LinkDown       the call was not made, or Redis refused it: unreachable, LOADING, READONLY, OOM, no permission
     ├── LinkTimeout    the call was made, and is without a reply at its deadline: it may still take effect
-    └── ScriptFailed   the script itself raised: a defect of this package
+    ├── ScriptFailed   the script itself raised: keys that others wrote, or a defect of this package
+    └── NoReply        what came back is no reply of the script
 
 Every message is one line that names the server, never a password. What redis-py or the system said is the cause.
 """
 
+from typing import NamedTuple
+
 from herdgate.core.errors import HerdgateError
 
-__all__ = ["LinkDown", "LinkError", "LinkTimeout", "ScriptFailed"]
+__all__ = ["Cure", "LinkDown", "LinkError", "LinkTimeout", "NoReply", "ScriptFailed"]
+
+
+class Cure(NamedTuple):
+    """Where no waiting helps: what was met instead of a Redis that serves us, and what people can do about it."""
+
+    met: str
+    way_out: str
 
 
 class LinkError(HerdgateError):
@@ -29,7 +39,13 @@ class LinkError(HerdgateError):
 
 
 class LinkDown(LinkError):  # noqa: N818 - a state more than an error
-    """Redis gives no service; the link tries to get it back by itself."""
+    """Redis gives no service; the link tries to get it back by itself.
+
+    Attributes:
+        cure: None: it may come back by itself.
+    """
+
+    cure: Cure | None = None
 
 
 class LinkTimeout(LinkError):  # noqa: N818 - as TimeoutError has it, and no longer
@@ -38,3 +54,7 @@ class LinkTimeout(LinkError):  # noqa: N818 - as TimeoutError has it, and no lon
 
 class ScriptFailed(LinkError):  # noqa: N818 - says what happened
     """The script raised an error of its own."""
+
+
+class NoReply(LinkError):  # noqa: N818 - says what happened
+    """What answers is no Redis, or runs another script."""

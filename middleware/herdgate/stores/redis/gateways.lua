@@ -1,7 +1,7 @@
 -- Who is alive, and what each has been granted. A gateway tells its counts with every call, as they stand; what it is
 -- granted is added here until it tells them again. The counts of one that has not called for a while are taken off.
 
-local DEAD_S = 10
+local DEAD_S = 10 -- of the server's clock, while fleet time may stand still
 
 local alive_key = prefix .. ':gateways'
 
@@ -52,12 +52,14 @@ local function check_order()
   end
 end
 
+-- A pause of all gateways counts, a step of the server's clock does not, where the caller's own clock says so: it knows
+-- how long ago it has called itself. Who is taken for dead wrongly tells its counts again with its next call.
 local function heartbeat()
-  check_order()
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', alive_key, '-inf', '(' .. exact(cal.clock - DEAD_S))) do
+  cal.life = cal.life + math.min(gap, DEAD_S + 1, (head.since_s or DEAD_S) + 1)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', alive_key, '-inf', '(' .. exact(cal.life - DEAD_S))) do
     forget(name)
   end
-  redis.call('ZADD', alive_key, exact(cal.clock), gateway)
+  redis.call('ZADD', alive_key, exact(cal.life), gateway)
   redis.call('EXPIRE', alive_key, GARBAGE_S)
   for field in pairs(fields_of(row_of(gateway))) do
     if not head.counts[field] then

@@ -17,9 +17,9 @@ from herdgate.stores.deadline import settled
 from herdgate.stores.redis.address import Address
 from herdgate.stores.redis.caller import Caller
 from herdgate.stores.redis.channel import Channel, Word
+from herdgate.stores.redis.diagnosis import diagnose
 from herdgate.stores.redis.driver import exceptions
 from herdgate.stores.redis.errors import LinkDown, LinkTimeout
-from herdgate.stores.redis.faults import reason_of
 from herdgate.stores.redis.routes import Cluster
 from herdgate.stores.redis.scripts import Script
 from herdgate.stores.redis.selftest import self_test
@@ -118,19 +118,22 @@ class Link:
 
         Raises:
             ConfigurationError: it may drop our keys, lacks or forbids something, or is a cluster and the URL says not.
-            LinkDown: it cannot be reached or serves nobody now. It is tried again in the background, until `aclose`.
+            LinkDown: it cannot be reached or serves nobody now. It is tried again in the background, until `aclose`;
+                saying so is left to the caller (`outages.say`).
         """
         upkeep = self._upkeep
         upkeep.key = probe_key(key)
         try:
             channel = await upkeep.connect(probed=False)
-            await self_test(channel, upkeep.key, is_cluster=isinstance(upkeep.route, Cluster))
+            lost, channel.on_end = channel.on_end, None  # what ends it now is told by what is asked on it
+            await self_test(channel, upkeep.key, where=self.where, is_cluster=isinstance(upkeep.route, Cluster))
+            channel.on_end = lost
         except LinkDown as down:
-            upkeep.lose(upkeep.channel, down)
+            upkeep.lose(upkeep.channel, down, quietly=True)
             raise
         except (exceptions.RedisError, OSError) as error:
-            why = LinkDown(self.where, reason_of(error))
-            upkeep.lose(upkeep.channel, why)
+            why = await diagnose(error, upkeep.address)
+            upkeep.lose(upkeep.channel, why, quietly=True)
             raise why from error
         upkeep.served()
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from herdgate.core.errors import ConfigurationError
 from herdgate.fleet import Fleet
 from herdgate.load import LoadFigures
+from herdgate.stores.redis import outages
 from herdgate.stores.redis.channel import Word
 from herdgate.stores.redis.errors import LinkError
 from herdgate.stores.redis.link import Link
@@ -63,8 +64,8 @@ class Reporter:
             await self._link.check(self._key)
         except ConfigurationError as error:
             _logger.error("%s", error)
-        except LinkError:
-            pass  # the link has said so, and looks for it
+        except LinkError as error:
+            outages.say(error, "its gateways go by what they know of this worker")
         while True:
             with suppress(LinkError):
                 await self._report_if_due(loop.time())

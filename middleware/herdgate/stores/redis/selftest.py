@@ -16,11 +16,12 @@ __all__ = ["self_test"]
 KEEPS = "noeviction"
 
 
-async def self_test(channel: Channel, key: bytes, *, is_cluster: bool) -> None:
+async def self_test(channel: Channel, key: bytes, *, where: str, is_cluster: bool) -> None:
     """Test the server of a channel.
 
     Args:
         key: written and deleted.
+        where: how messages name the server.
         is_cluster: what the URL says.
 
     Raises:
@@ -29,9 +30,10 @@ async def self_test(channel: Channel, key: bytes, *, is_cluster: bool) -> None:
     """
     info = await _info(channel)
     if info.get("cluster_enabled") == "1" and not is_cluster:
-        raise _wrong("a node of a cluster", "write redis+cluster://host:port (rediss+cluster:// with TLS)")
-    await _check_eviction(channel, info)
-    await _check_scripts(channel, key, info.get("redis_version", "unknown"))
+        way_out = "write redis+cluster://host:port (rediss+cluster:// with TLS)"
+        raise ConfigurationError("redis", f"a node of a cluster at {where}", way_out)
+    await _check_eviction(channel, info, where)
+    await _check_scripts(channel, key, f"{info.get('redis_version', 'unknown')} at {where}", where)
 
 
 async def _info(channel: Channel) -> dict[str, str]:
@@ -42,7 +44,7 @@ async def _info(channel: Channel) -> dict[str, str]:
     return {name: value for name, colon, value in pairs if colon}
 
 
-async def _check_eviction(channel: Channel, info: dict[str, str]) -> None:
+async def _check_eviction(channel: Channel, info: dict[str, str], where: str) -> None:
     """Our keys have a time to live, so both the allkeys and the volatile policies may drop them."""
     told = await _if_allowed(channel, "CONFIG", "GET", "maxmemory*")
     words = [word.decode() for word in told if isinstance(word, bytes)] if isinstance(told, list) else []
@@ -50,10 +52,13 @@ async def _check_eviction(channel: Channel, info: dict[str, str]) -> None:
     limit = settings.get("maxmemory") or info.get("maxmemory", "0")
     policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy", KEEPS)
     if limit != "0" and policy != KEEPS:
-        raise _wrong(f"maxmemory-policy {policy}, which may drop the state of a fleet", f"set maxmemory-policy {KEEPS}")
+        way_out = (
+            f"set maxmemory-policy {KEEPS}; until then it is used all the same, and may drop the state of the fleet"
+        )
+        raise ConfigurationError("redis", f"maxmemory-policy {policy} at {where}", way_out)
 
 
-async def _check_scripts(channel: Channel, key: bytes, version: str) -> None:
+async def _check_scripts(channel: Channel, key: bytes, version: str, where: str) -> None:
     script = Script.load("check")
     try:
         await channel.ask("EVAL", script.text, 1, key)
@@ -62,12 +67,11 @@ async def _check_scripts(channel: Channel, key: bytes, version: str) -> None:
         raise exceptions.ReadOnlyError("a read-only replica: name the primary, or use redis+sentinel://") from error
     except exceptions.ResponseError as error:
         if is_forbidden(error):
-            needed = "allow EVAL, EVALSHA and TIME, and all keys that start with {herdgate:<fleet>}"
-            raise _wrong(f"a user without permission ({error})", needed) from error
+            needed = f"allow EVAL, EVALSHA and TIME, and all keys that start with {{herdgate:<fleet>}} ({error})"
+            raise ConfigurationError("redis", f"a user without permission at {where}", needed) from error
         if "non deterministic" in str(error):
-            raise _wrong(
-                f"Redis {version}", "use 5 or later: scripts there may write after they asked the time"
-            ) from error
+            way_out = "use 5 or later: scripts there may write after they asked the time"
+            raise ConfigurationError("redis", f"Redis {version}", way_out) from error
         raise
 
 
@@ -79,7 +83,3 @@ async def _if_allowed(channel: Channel, *words: str) -> Any:
         raise
     except exceptions.ResponseError:
         return None
-
-
-def _wrong(given: str, way_out: str) -> ConfigurationError:
-    return ConfigurationError("redis", given, way_out)

@@ -4,15 +4,17 @@ Rules:
 - Looking goes on in the background, after pauses that double from 0.05 s to 2 s (full jitter), with or without calls.
 - A channel counts only if its server takes a write that changes nothing: not a replica, not one that loads or is full.
 - The pauses start anew when a call was answered, not when a channel was opened: a server that takes connections and
-  refuses every call is not asked again and again. One warning when service ends, one when a call is answered again.
+  refuses every call is not asked again and again.
+- That service has ended, and that a call is answered again, is said as `herdgate.stores.redis.outages` has it.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 
+from herdgate.stores.redis import outages
 from herdgate.stores.redis.address import Address, Node
 from herdgate.stores.redis.channel import Channel
+from herdgate.stores.redis.diagnosis import diagnose
 from herdgate.stores.redis.driver import exceptions
 from herdgate.stores.redis.errors import LinkDown
 from herdgate.stores.redis.faults import fault, reason_of
@@ -21,8 +23,6 @@ from herdgate.stores.redis.routes import Cluster, route_of
 __all__ = ["FIRST_PAUSE_S", "LONGEST_PAUSE_S", "Upkeep", "probe_key"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
-
-_logger = logging.getLogger("herdgate.redis")
 
 
 class Upkeep:
@@ -66,7 +66,7 @@ class Upkeep:
                 await channel.aclose()
                 raise
         except (exceptions.RedisError, OSError) as error:
-            raise LinkDown(str(self.address), reason_of(error)) from error
+            raise await diagnose(error, self.address) from error
         return self._take(channel)
 
     async def move(self, node: Node) -> Channel:
@@ -79,14 +79,18 @@ class Upkeep:
             raise exceptions.ClusterDownError("a node of a cluster; write redis+cluster://")
         return await self.route.open_node(node)
 
-    def lose(self, channel: Channel | None, why: LinkDown) -> None:
-        """Drop a channel, and look for another; nothing if it is not the one any more."""
+    def lose(self, channel: Channel | None, why: LinkDown, *, quietly: bool = False) -> None:
+        """Drop a channel, and look for another; nothing if it is not the one any more.
+
+        Args:
+            quietly: whoever is told says so, and what this process does meanwhile.
+        """
         if channel is not self.channel:
             return
         self.channel = None
         if channel is not None:
             channel.close()
-        self._fail(why)
+        self._fail(why, quietly=quietly)
         self.seek()
 
     def seek(self) -> None:
@@ -100,12 +104,13 @@ class Upkeep:
         if self.down_since is not None:
             away_s = asyncio.get_running_loop().time() - self.down_since
             self.down_since = None
-            _logger.warning("Redis at %s is back after %.1f s", self.address, away_s)
+            outages.end(str(self.address), self, away_s)
 
     async def aclose(self) -> None:
         """Close the channel, and stop looking for one."""
         self._is_closed = True
         self.why = LinkDown(str(self.address), "the link is closed")
+        outages.leave(str(self.address), self)
         channel, self.channel = self.channel, None
         if self._seeker is not None:
             self._seeker.cancel()
@@ -129,16 +134,20 @@ class Upkeep:
         if self.channel is not None:
             self.channel.close()
         self.channel = channel
-        channel.on_end = lambda error: self.lose(channel, LinkDown(str(self.address), reason_of(error)))
+        channel.on_end = lambda error: self.lose(
+            channel, LinkDown(str(self.address), reason_of(error, str(self.address)))
+        )
         return channel
 
-    def _fail(self, why: LinkDown) -> None:
+    def _fail(self, why: LinkDown, *, quietly: bool = False) -> None:
         if self._is_closed:
             return
         self.why = why
         if self.down_since is None:
             self.down_since = asyncio.get_running_loop().time()
-            _logger.warning("%s; trying again in the background", why)
+            outages.begin(str(self.address), self)
+        if not quietly:
+            outages.say(why)
 
 
 def probe_key(key: str | bytes) -> bytes:

@@ -5,6 +5,7 @@ the same are one record with their number; the reply has one record for each of 
 """
 
 import json
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, repeat
@@ -44,7 +45,7 @@ _ASKED = struct.Struct(">BBBBIIQxxxx")  # mode, class, worker, kind of ticket, s
 _TOLD = struct.Struct(">BBxxIQd")  # code, worker, serial, moment, seconds
 _DENIED, _ADMITTED, _HINT, _FIRM, _EARLY, _RESERVED, _SAME = range(7)
 _SPENT, _FULL = 16, 32
-_SCALARS = 12
+_SCALARS = 13
 
 
 class Ask(NamedTuple):
@@ -73,6 +74,7 @@ class Reply(NamedTuple):
         gateways: that have called of late.
         open, pending: permits of all of them.
         configured: the rate that settings asked for last.
+        ceiling: the rate that anyone asked for last; rate control stays below it.
         classes: hints outstanding and show rate of each.
         grants: one for each ask, in the order of `pack_batch`.
         rooms: sockets that each worker may still get; inf: no limit, -1: it wants nobody. Empty: nothing is known.
@@ -90,6 +92,7 @@ class Reply(NamedTuple):
     open: int
     pending: int
     configured: float
+    ceiling: float
     classes: Sequence[tuple[int, float]]
     grants: Sequence[Grant]
     rooms: Mapping[str, float] = {}
@@ -158,10 +161,23 @@ def pack_reply(reply: Reply, asks: Sequence[Ask], workers: Sequence[str]) -> lis
 
 
 def read_reply(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int], workers: Sequence[str]) -> Reply:
-    """The reply to a call with these asks."""
+    """The reply to a call with these asks.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return _read(reply, asks, order, workers)
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, struct.error) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _read(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int], workers: Sequence[str]) -> Reply:
     words = reply[0].split()
     scalars, rest = list(map(float, words[:_SCALARS])), list(map(float, words[_SCALARS:]))
-    v, firm, tokens, rate, first_rate, burst, fraction, issuer, gateways, opened, pending, configured = scalars
+    if not all(map(math.isfinite, scalars)):
+        raise ValueError("a number without end")
+    v, firm, tokens, rate, first_rate, burst, fraction, issuer, gateways, opened, pending, configured, ceiling = scalars
     classes = [(int(outstanding), show_rate) for outstanding, show_rate in zip(rest[::2], rest[1::2], strict=True)]
     return Reply(
         v=v,
@@ -176,6 +192,7 @@ def read_reply(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int]
         open=int(opened),
         pending=int(pending),
         configured=configured,
+        ceiling=ceiling,
         classes=classes,
         grants=list(_grants(reply[1], int(issuer), (asks[position].shown for position in order), ("", *workers))),
         rooms=dict(zip(workers, map(float, reply[2].split()), strict=False)),

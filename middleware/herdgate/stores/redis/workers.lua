@@ -33,7 +33,7 @@ end
 
 -- This Redis came back empty, and who holds what is being told again.
 local function has_lost_memory()
-  return cal.former ~= 0 and is_learning(FIRST_REPORT_S)
+  return cal.former ~= 0 and cal.clock - cal.lost < FIRST_REPORT_S
 end
 
 local function headroom(worker)

@@ -50,6 +50,16 @@ class Alike(RuleBasedStateMachine):
         asks = [Ask(worker=worker) for worker in asked if worker != 1 or workers]
         self._same(asks, gateway=gateway, counts=told, workers=workers, given_back=given_back)
 
+    @rule(gateway=st.sampled_from(["one", "two", "three"]))
+    def leave(self, gateway: str) -> None:
+        self._same([], gateway=gateway, leave=True)
+
+    @rule(alone_s=st.sampled_from([0.2, 3.0]), serial=st.integers(0, 20), count=st.integers(0, 3))
+    def come_back(self, alone_s: float, serial: int, count: int) -> None:
+        v = self.subjects[1].state.calendar.v
+        used = [("hint", serial % 2, 0, 77, serial), ("firm", 0, int(v * 1000), 77, serial)]
+        self._same([Ask()] * count, seen_v=v + alone_s, paid_v=v + alone_s, used=used)
+
     @rule(name=st.sampled_from(["set_rate", "configure"]), rate=st.sampled_from([0, 5, 40]))
     def order_rate(self, name: str, rate: int) -> None:
         self._same([], **{name: rate})
@@ -104,3 +114,10 @@ def test_process_that_has_ended_is_forgotten_at_once() -> None:
     parent.state.forget("one")
     told = parent.call(now=0.0, gateway="two", counts={"open": 2})
     assert (told.gateways, told.open, told.pending) == (1, 2, 0)
+
+
+def test_process_that_leaves_is_forgotten_at_once() -> None:
+    parent = Parent(LIMITS)
+    parent.call(now=0.0, gateway="one", counts={"open": 3})
+    assert parent.call(now=0.0, gateway="one", leave=True).gateways == 0
+    assert parent.call(now=0.0, gateway="two").open == 0

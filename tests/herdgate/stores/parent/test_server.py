@@ -25,7 +25,7 @@ KEYS = ["{herdgate:default}:calendar"]
 
 def head(gateway: str = "one", sequence: int = 1) -> str:
     told = {"gateway": gateway, "sequence": sequence, "seed": 1, "given_back": 0, "counts": {"open": 1}, "workers": []}
-    return pack_head(told, head_of_settings(LIMITS, Fleet("redis://")))
+    return pack_head(told, head_of_settings(LIMITS, Fleet("redis://a")))
 
 
 async def admitted(link: ParentLink, count: int, *, sequence: int = 1) -> int:
@@ -200,3 +200,21 @@ async def test_calendar_needs_a_rate_and_keeps_to_what_it_is_told() -> None:
         assert (server.state.calendar.rate, server.state.fraction, server.state.configured) == (7, 0.5, 10)
         server.configure(8)
         assert (server.state.calendar.rate, server.state.configured) == (8, 8)
+
+
+async def test_time_in_which_the_parent_was_stopped_is_not_handed_out_again() -> None:
+    """A second at most, and no more than since the last call of whoever asks: its call may have lain about."""
+    now = [100.0]
+    server = CalendarServer(Limits(rate=10), clock=lambda: now[0])
+    clock = server._clock
+    assert clock.pass_time() == 0
+    now[0] += 60
+    assert clock.pass_time() == 1
+    now[0] += 60
+    assert clock.pass_time(0.25) == 1.25
+    now[0] -= 5
+    assert clock.pass_time() == 1.25
+    now[0] += 0.5
+    assert clock.pass_time() == 1.75
+    server.set_rate(5)
+    assert (server.state.ceiling, server.state.configured) == (5, 10)

@@ -14,6 +14,7 @@ import herdgate
 from herdgate.core.calendar import Calendar
 from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
+from herdgate.core.tickets import Ticket
 from herdgate.stores.parent.decide import ParentCalendar
 from herdgate.stores.redis.scripts import Script
 from herdgate.stores.redis.store import DECIDE
@@ -64,7 +65,7 @@ class Calls(ABC):
         told = self._head | {"gateway": gateway, "sequence": self._sequence, "seed": 1, "workers": workers}
         data, order = pack_batch(asks)
         told |= head
-        settings = json.loads(head_of_settings(self.limits, herdgate.Fleet("redis://")))
+        settings = json.loads(head_of_settings(self.limits, herdgate.Fleet("redis://a")))
         text = pack_head(told, json.dumps({name: value for name, value in settings.items() if name not in told}))
         reply = read_reply(self.answer(text, data), asks, order, workers)
         grants: list[Grant] = [Grant(False)] * len(asks)
@@ -117,12 +118,23 @@ class Model:
         self.calendar.issuer = ISSUER
 
     def call(
-        self, asks: Sequence[Ask], now: float, seed: int, given_back: int = 0, set_rate: float | None = None
+        self,
+        asks: Sequence[Ask],
+        now: float,
+        seed: int,
+        given_back: int = 0,
+        set_rate: float | None = None,
+        *,
+        seen_v: float = 0.0,
+        paid_v: float = 0.0,
+        used: Sequence[tuple[Ticket, int]] = (),
     ) -> list[Grant]:
         """What the script should answer, in the order of the asks."""
         calendar = self.calendar
         calendar._random = ParkMiller(seed)
-        calendar.advance(now)
+        for ticket, klass in used:
+            calendar.count_used(ticket, klass)
+        calendar.catch_up(now, seen_v, paid_v)
         if set_rate is not None:
             calendar.set_rate(set_rate, now)
         for _ in range(given_back):

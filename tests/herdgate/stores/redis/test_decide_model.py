@@ -3,7 +3,7 @@
 Hypothesis drives them side by side, and compares every answer and all of the state.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -85,6 +85,25 @@ class Both(RuleBasedStateMachine):
     def give_back(self, count: int, seed: int) -> None:
         self._compare([], seed, given_back=count)
 
+    @rule(
+        alone_s=st.sampled_from([0.0, 0.05, 0.4, 1.0, 6.0]),
+        more_s=st.sampled_from([0.0, 0.02, 0.3]),
+        clamp_s=st.sampled_from([0.0, 0.3, 1.0, 10.0]),
+        used=st.lists(st.integers(0, 10_000), max_size=10),
+        count=st.integers(0, 30),
+        klass=classes,
+        seed=SEEDS,
+    )
+    def come_back(  # noqa: PLR0917
+        self, alone_s: float, more_s: float, clamp_s: float, used: list[int], count: int, klass: int, seed: int
+    ) -> None:
+        """One that has decided alone for a while: some of its refill was counted here too, and tickets were used."""
+        v = self.model.calendar.v
+        self.now += min(alone_s, clamp_s)
+        told = {"seen_v": v + alone_s, "paid_v": v + alone_s + more_s}
+        shown = [self.tickets[-1 - pick % len(self.tickets)] for pick in used] if self.tickets else []
+        self._compare([Ask("arrive", self._class(klass))] * count, seed, alone=told, used=shown)
+
     @rule(factor=st.sampled_from([0.0, 0.1, 1.0, 1.0, 2.0, 20.0]), seed=SEEDS)
     def change_rate(self, factor: float, seed: int) -> None:
         self.rate = factor * (self.limits.rate or 0)
@@ -99,11 +118,21 @@ class Both(RuleBasedStateMachine):
             self.now += max(0.0, (v - calendar.v) * calendar.first_rate / self.rate)
 
     def _compare(
-        self, asks: list[Ask], seed: int, *, given_back: int = 0, set_rate: float | None = None, full: bool = False
+        self,
+        asks: list[Ask],
+        seed: int,
+        *,
+        given_back: int = 0,
+        set_rate: float | None = None,
+        full: bool = False,
+        alone: dict[str, float] | None = None,
+        used: Sequence[tuple[Ticket, int]] = (),
     ) -> None:
-        orders: dict[str, Any] = {} if set_rate is None else {"set_rate": set_rate}
-        reply = self.fleet.call(asks, now=self.now, seed=seed, given_back=given_back, full=full, **orders)
-        expected = self.model.call(asks, self.now, seed, given_back, set_rate)
+        told: dict[str, Any] = {} if set_rate is None else {"set_rate": set_rate}
+        told |= alone or {}
+        told["used"] = [(ticket.kind, klass, *ticket[1:]) for ticket, klass in used]
+        reply = self.fleet.call(asks, now=self.now, seed=seed, given_back=given_back, full=full, **told)
+        expected = self.model.call(asks, self.now, seed, given_back, set_rate, used=used, **(alone or {}))
         assert list(reply.grants) == expected
         calendar = self.model.calendar
         assert (reply.v, reply.firm, reply.tokens) == (calendar.v, calendar.firm, calendar.tokens)

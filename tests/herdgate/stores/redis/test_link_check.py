@@ -22,8 +22,11 @@ async def test_policy_that_drops_keys_is_refused(redis: RedisServer, policy: str
     redis.command("CONFIG", "SET", "maxmemory", "100mb")
     redis.command("CONFIG", "SET", "maxmemory-policy", policy)
     async with linked(redis.url, checked=False) as link:
-        given = f"maxmemory-policy {policy}, which may drop the state of a fleet"
-        assert await fault_of(link) == f"redis: got {given}; set maxmemory-policy noeviction"
+        assert await fault_of(link) == (
+            f"redis: got maxmemory-policy {policy} at 127.0.0.1:{redis.port}; set maxmemory-policy noeviction; "
+            "until then it is used all the same, and may drop the state of the fleet"
+        )
+        assert link.is_up
 
 
 @pytest.mark.parametrize(("limit", "policy"), [("100mb", "noeviction"), ("0", "allkeys-lru")])
@@ -69,7 +72,7 @@ async def test_missing_permission_is_named_with_what_is_needed(redis: RedisServe
     redis.command("ACL", "SETUSER", "default", denied)
     async with linked(redis.url, checked=False) as link:
         told = await fault_of(link)
-    assert told.startswith("redis: got a user without permission (")
+    assert told.startswith(f"redis: got a user without permission at 127.0.0.1:{redis.port}; ")
     assert "allow EVAL, EVALSHA and TIME" in told
 
 
@@ -91,9 +94,9 @@ async def test_replica_is_told_with_the_way_out() -> None:
 async def test_node_of_a_cluster_needs_the_url_of_a_cluster() -> None:
     with redis_server("--cluster-enabled", "yes", "--cluster-port", "0", "--bind", "127.0.0.1") as node:
         async with linked(node.url, checked=False) as link:
-            assert await fault_of(link) == (
-                "redis: got a node of a cluster; write redis+cluster://host:port (rediss+cluster:// with TLS)"
-            )
+            given = f"a node of a cluster at 127.0.0.1:{node.port}"
+            way_out = "write redis+cluster://host:port (rediss+cluster:// with TLS)"
+            assert await fault_of(link) == f"redis: got {given}; {way_out}"
 
 
 async def test_redis_before_5_is_too_old() -> None:
@@ -106,7 +109,8 @@ async def test_redis_before_5_is_too_old() -> None:
 
     async with fake_redis(answer) as port, linked(f"redis://127.0.0.1:{port}", checked=False) as link:
         told = await fault_of(link)
-    assert told == "redis: got Redis 4.0.9; use 5 or later: scripts there may write after they asked the time"
+    way_out = "use 5 or later: scripts there may write after they asked the time"
+    assert told == f"redis: got Redis 4.0.9 at 127.0.0.1:{port}; {way_out}"
 
 
 async def test_check_leaves_no_key_behind_and_can_be_run_again(redis: RedisServer) -> None:

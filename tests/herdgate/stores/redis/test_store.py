@@ -177,7 +177,7 @@ async def test_client_that_goes_while_it_waits_gives_back_what_it_was_granted(re
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        ({"processes": 2, "secrets": [SECRET]}, "fleet: got default; leave out processes and beside"),
+        ({"processes": 2, "secrets": [SECRET]}, "processes: got 2; leave it out: a fleet shares its limits by itself"),
         ({"limits": Limits(rate=None)}, "rate: got None; write a number"),
     ],
 )
@@ -191,7 +191,7 @@ def test_what_a_fleet_cannot_share_is_one_line(settings: dict[str, object], line
     ("settings", "field"),
     [
         ({"redis": 7}, "redis"),
-        ({"name": "a b"}, "fleet"),
+        ({"name": "a b"}, "name"),
         ({"fail": "shut"}, "fail"),
         ({"rate_min": -1}, "rate_min"),
         ({"setup_target_s": 0}, "setup_target_s"),

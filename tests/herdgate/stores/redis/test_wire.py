@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from herdgate.core.tickets import Ticket
 from herdgate.stores.redis.wire import ANY_WORKER, Ask, head_of_settings, pack_batch, pack_head, read_reply
 
 HINT, FIRM = Ticket("hint", 1_700_000_000_123, 7, 3), Ticket("firm", 1_700_000_000_456, 7, 4)
-HEAD = b"1.5 2.5 3 500 500 500 0.5 77 3 12 4 500 9 0.25"
+HEAD = b"1.5 2.5 3 500 500 500 0.5 77 3 12 4 500 600 9 0.25"
 RECORD = struct.Struct(">BBxxIQd")
 
 
@@ -34,12 +35,12 @@ def test_ticket_shown_twice_is_two_records() -> None:
 
 def test_head_is_json_with_the_exact_numbers() -> None:
     limits = Limits(rate=1, classes=(AdmissionClass("a", 0.7),))
-    told = json.loads(pack_head({"seen_v": 0.1 + 0.2}, head_of_settings(limits, Fleet("redis://"))))
+    told = json.loads(pack_head({"seen_v": 0.1 + 0.2}, head_of_settings(limits, Fleet("redis://a"))))
     assert told["seen_v"] == 0.1 + 0.2
     assert told["limits"]["burst"] == 0, "none was given"
     assert told["classes"] == [["a", 0.7]]
     assert "control" not in told, "the rate stays as it is set"
-    controlled = json.loads(head_of_settings(limits, Fleet("redis://", rate_min=5)))
+    controlled = json.loads(head_of_settings(limits, Fleet("redis://a", rate_min=5)))
     assert controlled["control"] == {"rate_min": 5, "setup_s": 1, "pending_share": 0.1}
 
 
@@ -66,6 +67,7 @@ def test_head_of_a_reply_is_the_state_of_the_fleet() -> None:
     reply = read_reply([HEAD, b"", b""], [], [], [])
     assert (reply.v, reply.firm, reply.tokens) == (1.5, 2.5, 3)
     assert (reply.rate, reply.first_rate, reply.burst, reply.configured) == (500, 500, 500, 500)
+    assert reply.ceiling == 600
     assert (reply.fraction, reply.issuer, reply.gateways, reply.open, reply.pending) == (0.5, 77, 3, 12, 4)
     assert list(reply.classes) == [(9, 0.25)]
     assert reply.rooms == {}, "nothing is known"
@@ -74,6 +76,26 @@ def test_head_of_a_reply_is_the_state_of_the_fleet() -> None:
 def test_rooms_come_by_worker() -> None:
     reply = read_reply([HEAD, b"", b"5 inf -1"], [], [], ["ws://one", "ws://two", "ws://three"])
     assert reply.rooms == {"ws://one": 5, "ws://two": math.inf, "ws://three": -1}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        5,
+        None,
+        b"OK",
+        [],
+        [b"1 2", b""],
+        [HEAD, b"", 7],
+        [HEAD.replace(b"77", b"nan"), b"", b""],
+        [HEAD.replace(b"77", b"inf"), b"", b""],
+        [HEAD.replace(b"1.5", b"inf"), b"", b""],
+        [HEAD, b"no record", b""],
+    ],
+)
+def test_what_is_no_reply_is_an_error(reply: Any) -> None:
+    with pytest.raises(ValueError, match=r": |end"):
+        read_reply(reply, [], [], [])
 
 
 def test_reply_to_another_batch_is_an_error() -> None:
