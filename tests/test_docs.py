@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from herdgate_gateway.settings import load, missing_for_serving
+
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = [
@@ -22,6 +24,14 @@ def test_example_runs_as_it_stands(example: str, tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(example)
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_settings_of_a_fleet_can_be_served_as_they_stand(tmp_path: Path) -> None:
+    found = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs" / "fleet.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(found) >= 3
+    for settings in found:
+        (tmp_path / "herdgate.toml").write_text(settings)
+        assert missing_for_serving(load({}, tmp_path / "herdgate.toml", {})) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -63,7 +63,13 @@ class Closed:
 
 
 def open_socket(
-    port: int, path: str, *, headers: Pairs = (), subprotocols: Sequence[str] | None = None, source: str | None = None
+    port: int,
+    path: str,
+    *,
+    headers: Pairs = (),
+    subprotocols: Sequence[str] | None = None,
+    source: str | None = None,
+    max_size: int = 1 << 20,
 ) -> connect:
     """A WebSocket of the `websockets` library; awaiting it raises `InvalidStatus` for a denial."""
     return connect(
@@ -75,6 +81,7 @@ def open_socket(
         open_timeout=WAIT_S,
         close_timeout=WAIT_S,
         ping_interval=None,
+        max_size=max_size,
         local_addr=(source, 0) if source else None,
     )
 

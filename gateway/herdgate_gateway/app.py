@@ -14,22 +14,25 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
-from herdgate import Fleet, Gate
+from herdgate import Fleet, Gate, Limits
 from herdgate.asgi import Receive, Scope, Send
 from herdgate.paths import route_path
 from herdgate.refusal import refuse_http, refuse_websocket
 from herdgate_gateway.authentication import Authentication
+from herdgate_gateway.descriptors import most_sockets
 from herdgate_gateway.handshake import NO_HANDSHAKE, answer_of
 from herdgate_gateway.relay import MessageRelay
 from herdgate_gateway.route import Route
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.settings.routes import RouteTable
+from herdgate_gateway.splice.relay import SpliceRelay
 from herdgate_gateway.workers import WorkerPool
 
-__all__ = ["Gateway"]
+__all__ = ["NO_ROUTE", "Gateway"]
 
 
 class Gateway:
@@ -41,6 +44,7 @@ class Gateway:
 
     Attributes:
         pool: the workers.
+        splices: the sockets whose bytes are passed on; None where the relay is one of messages.
 
     Raises:
         ConfigurationError: a key file cannot be used.
@@ -48,6 +52,7 @@ class Gateway:
 
     def __init__(self, settings: Settings, fleet: Fleet | None = None) -> None:
         self.pool = WorkerPool(settings.workers, settings.breaker.settings())
+        self.splices: SpliceRelay | None = None
         self._settings = settings
         self._fleet = fleet or settings.fleet.fleet()
         self._routes: Sequence[Route] = ()
@@ -91,9 +96,9 @@ class Gateway:
         planned = {table.name: _authentication(table, known.get(table.name)) for table in settings.routes}
         return lambda: self._take(settings, planned)
 
-    def start(self) -> None:
-        """Join the fleet, in the running loop; without one it does nothing."""
-        self._routes[0].gate.start()
+    def start(self, siblings: int = 1) -> None:
+        """Join the fleet, in the running loop, with the processes that start beside this one; see `Gate.start`."""
+        self._routes[0].gate.start(siblings)
 
     async def aclose(self) -> None:
         """Leave the fleet, and close what authentication holds open."""
@@ -113,12 +118,12 @@ class Gateway:
             await self._serve_http(scope, receive, send)
 
     async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._route_of(route_path(scope))
+        route = self.route_of(route_path(scope))
         if route is not None:
             await route(scope, receive, send)
             return
         await receive()
-        await refuse_websocket(receive, send, *_not_found("no route covers this path"))
+        await refuse_websocket(receive, send, *NO_ROUTE)
 
     async def _serve_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
@@ -127,7 +132,7 @@ class Gateway:
             return
         if path == self._settings.preflight_path:
             asked = parse_qs(scope.get("query_string", b"")[:4_096].decode("latin-1")).get("path", [""])[0]
-            route = self._route_of(asked) if asked else None
+            route = self.route_of(asked) if asked else None
             if route is not None:
                 await route(scope, receive, send)
                 return
@@ -136,14 +141,18 @@ class Gateway:
             return
         await refuse_http(send, *_not_found("only WebSockets are served here"))
 
-    def _route_of(self, path: str) -> Route | None:
-        return next((route for route in self._routes if route.patterns.match(path)), None)
+    def route_of(self, path: str) -> Route | None:
+        """The first route that covers a path."""
+        for route in self._routes:
+            if route.patterns.match(path):
+                return route
+        return None
 
     def _take(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> None:
         live = {name: value for name, value in self._set_live.items() if _is_same(name, self._settings, settings)}
         in_force = settings.model_copy(update=live)
         routes = self._make_routes(in_force, planned)
-        limits = [in_force.process_limits(route.table) for route in routes]
+        limits = [_limits(in_force, route.table) for route in routes]
         replaced = self._authentications() - {known for known in planned.values() if known is not None}
         # Nothing has changed so far, and from here on nothing fails.
         for route, allowed in zip(routes, limits, strict=True):
@@ -157,15 +166,23 @@ class Gateway:
 
     def _make_routes(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> list[Route]:
         gates = self._make_gates(settings)
+        relay = self._make_relay(settings, gates[0].member)
+        tables = zip(settings.routes, gates, strict=True)
+        return [Route(settings, table, gate, planned[table.name], relay) for table, gate in tables]
+
+    def _make_relay(self, settings: Settings, member: str | None) -> MessageRelay:
+        """The one for what uvicorn serves; where bytes are spliced, that is what is no simple handshake."""
         relay = MessageRelay(
             self.pool,
             settings.relay.settings(),
             trusted_proxies=settings.trusted_proxies,
             forwarding_header=settings.forwarding_header,
-            member=gates[0].member,
+            member=member,
         )
-        tables = zip(settings.routes, gates, strict=True)
-        return [Route(settings, table, gate, planned[table.name], relay) for table, gate in tables]
+        if settings.relay.mode == "splice":
+            self.splices = self.splices or SpliceRelay(self.pool, settings.relay.settings(), member=member)
+            self.splices.forwarding = relay.forwarding
+        return relay
 
     def _make_gates(self, settings: Settings) -> list[Gate]:
         """One for each route; those that are new share the calendar of the others, or of the fleet."""
@@ -175,7 +192,7 @@ class Gateway:
             gate = self._gates.get(table.name)
             if gate is None:
                 fleet = self._fleet if beside is None else None
-                limits, chosen = settings.process_limits(table), self._secrets(settings)
+                limits, chosen = _limits(settings, table), self._secrets(settings)
                 gate = Gate(limits, secrets=chosen, route=table.name, beside=beside, fleet=fleet)
                 gate.set_workers(self.pool.names)
             beside = beside or gate
@@ -194,6 +211,12 @@ class Gateway:
             task = asyncio.get_running_loop().create_task(authentication.retire())
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
+
+
+def _limits(settings: Settings, table: RouteTable) -> Limits:
+    """Those of a route in this process, which has descriptors for so many sockets."""
+    limits, room = settings.process_limits(table), most_sockets()
+    return replace(limits, max_open=room if limits.max_open is None else min(room, limits.max_open))
 
 
 def _authentication(table: RouteTable, known: Authentication | None) -> Authentication | None:
@@ -215,3 +238,7 @@ def _not_found(error: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
 def _text(body: bytes, kind: bytes = b"text/plain") -> tuple[list[tuple[bytes, bytes]], bytes]:
     length = b"%d" % len(body)
     return [(b"content-type", kind), (b"content-length", length), (b"cache-control", b"no-store")], body
+
+
+NO_ROUTE = _not_found("no route covers this path")
+"""What a handshake is told for which there is no route: status, headers, body."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from herdgate.asgi import ASGIApp, Receive, Scope, Send
+from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
 from herdgate_gateway.auth import AuthUrl, Jwt
 from herdgate_gateway.settings import AuthTable, JwtTable
 
@@ -47,10 +47,22 @@ class Authentication:
         """`app`, for those who pass."""
 
         async def passed(scope: Scope, receive: Receive, send: Send) -> None:
-            self._leave(scope)
+            self.leave(scope)
             await app(scope, receive, send)
 
         return self._check(passed)
+
+    async def check(self, scope: Scope) -> None:
+        """Let an arrival pass, as `before` does, without an app. Cancel it when its client has left.
+
+        Raises:
+            Refused: it may not.
+        """
+
+        async def pass_on(scope: Scope, receive: Receive, send: Send) -> None:
+            self.leave(scope)
+
+        await self._check(pass_on)(scope, _nothing_yet, _nobody)
 
     def client_key(self, claim: str) -> Callable[[Scope], str | None] | None:
         """See `herdgate_gateway.auth.Jwt.client_key`; None where no token is verified."""
@@ -59,12 +71,22 @@ class Authentication:
     @contextmanager
     def expecting(self, scope: Scope) -> Iterator[None]:
         """Count an arrival that is on its way."""
-        self._expected.add(id(scope))
-        self._idle.clear()
+        self.expect(scope)
         try:
             yield
         finally:
-            self._leave(scope)
+            self.leave(scope)
+
+    def expect(self, scope: Scope) -> None:
+        """An arrival is on its way."""
+        self._expected.add(id(scope))
+        self._idle.clear()
+
+    def leave(self, scope: Scope) -> None:
+        """It has passed, or is gone; harmless to repeat."""
+        self._expected.discard(id(scope))
+        if not self._expected:
+            self._idle.set()
 
     async def retire(self) -> None:
         """Close it when nobody is on the way any more, or when cancelled."""
@@ -77,7 +99,11 @@ class Authentication:
         """Close what it holds open."""
         await self._check.aclose()
 
-    def _leave(self, scope: Scope) -> None:
-        self._expected.discard(id(scope))
-        if not self._expected:
-            self._idle.set()
+
+async def _nothing_yet() -> Message:
+    """The events of a client that waits for its 101: whoever watches it cancels the check when it leaves."""
+    return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+
+async def _nobody(message: Message) -> None:
+    """A check that refuses raises, and says nothing itself."""

@@ -5,25 +5,25 @@ while the other does not take. The first pump to stop says how each leg is told;
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from herdgate import ConfigurationError
 from herdgate.asgi import Message, Receive, Send
 from herdgate.core.numbers import check_number
 from herdgate_gateway.client_line import ClientLine
-from herdgate_gateway.close_codes import (
-    BAD_GATEWAY,
-    GOING_AWAY,
-    LOST,
-    MESSAGE_TOO_BIG,
-    NO_CODE,
-    POLICY_VIOLATION,
-    fit_reason,
-    to_client,
-    to_worker,
+from herdgate_gateway.close_codes import LOST, NO_CODE, fit_reason, to_client, to_worker
+from herdgate_gateway.endings import (
+    BROKEN,
+    CLIENT_STALLED,
+    IDLE,
+    WORKER_STALLED,
+    Ending,
+    Farewell,
+    jittered,
+    too_old,
 )
 from herdgate_gateway.tasks import reap
 from herdgate_gateway.worker_leg import WorkerLeg
@@ -45,6 +45,8 @@ class RelaySettings:
         idle_s: seconds without a message, either way, after which both legs are closed. None: no limit.
         close_s: seconds a leg has to end once it is told to.
         stall_s: seconds a leg may take to take one message.
+        max_age_s: seconds a socket may be open, cut by up to 10 % for each one, so that those who came together do not
+            leave together. None: no limit.
 
     Raises:
         ConfigurationError: one of them is out of its range.
@@ -57,6 +59,7 @@ class RelaySettings:
     idle_s: float | None = None
     close_s: float = 10.0
     stall_s: float = 30.0
+    max_age_s: float | None = None
 
     def __post_init__(self) -> None:
         check_number("max_message_bytes", self.max_message_bytes, least=1, unit="a whole number of bytes", whole=True)
@@ -64,36 +67,12 @@ class RelaySettings:
             unit = "a whole number of bytes"
             check_number("max_fragment_bytes", self.max_fragment_bytes, least=1, unit=unit, whole=True)
         check_number("max_queue", self.max_queue, least=1, unit="a whole number of messages", whole=True)
-        for name in ("setup_s", "idle_s", "close_s", "stall_s"):
+        for name in ("setup_s", "idle_s", "close_s", "stall_s", "max_age_s"):
             seconds = getattr(self, name)
-            check_number(name, seconds, least=0, unit="seconds", none="no limit" if name == "idle_s" else "")
+            none = "no limit" if name in ("idle_s", "max_age_s") else ""
+            check_number(name, seconds, least=0, unit="seconds", none=none)
             if seconds == 0:
                 raise ConfigurationError(name, seconds, "write seconds, more than 0")
-
-
-class Farewell(NamedTuple):
-    """What one leg is told at the end: a code that may be sent (None: a close without one), and a reason."""
-
-    code: int | None
-    reason: str = ""
-
-
-class Ending(NamedTuple):
-    """How it ended.
-
-    Attributes:
-        client: what the client is told; None: it has ended the leg itself.
-        worker: what the worker is told, unless it has ended the leg itself.
-    """
-
-    client: Farewell | None
-    worker: Farewell
-
-
-_IDLE = Ending(Farewell(GOING_AWAY, "idle"), Farewell(GOING_AWAY, "idle"))
-_CLIENT_STALLED = Ending(Farewell(POLICY_VIOLATION, "does not read"), Farewell(GOING_AWAY, "the client does not read"))
-_WORKER_STALLED = Ending(Farewell(BAD_GATEWAY, "the worker does not read"), Farewell(POLICY_VIOLATION, "does not read"))
-_TOO_BIG = Ending(Farewell(MESSAGE_TOO_BIG, "message too big"), Farewell(GOING_AWAY, "the client broke a limit"))
 
 
 class Bridge:
@@ -128,16 +107,16 @@ class Bridge:
         )
 
     async def _first_ending(self, pumps: tuple[asyncio.Future[Ending], ...]) -> Ending:
-        idle_s = self._settings.idle_s
-        left = idle_s
+        idle_s = self._settings.idle_s or math.inf
+        expires_at = self._clock() + (jittered(self._settings.max_age_s) or math.inf)
         while True:
-            done, _ = await asyncio.wait(pumps, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            left = min(self._last + idle_s, expires_at) - self._clock()
+            if left <= 0:
+                return too_old() if expires_at <= self._clock() else IDLE
+            timeout = None if math.isinf(left) else left
+            done, _ = await asyncio.wait(pumps, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 return next(pump for pump in pumps if pump in done).result()
-            if idle_s is not None:
-                left = self._last + idle_s - self._clock()
-                if left <= 0:
-                    return _IDLE
 
     async def _to_worker(self) -> Ending:
         leg, stall_s = self._leg, self._settings.stall_s
@@ -145,9 +124,9 @@ class Bridge:
             text = message.get("text")
             data: str | bytes = message["bytes"] if text is None else text
             if _is_longer(data, self._settings.max_message_bytes):
-                return _TOO_BIG
+                return BROKEN["client", "too big"]
             if not leg.write(data) and not await _in_time(leg.drain(), stall_s):
-                return _WORKER_STALLED
+                return WORKER_STALLED
             self._last = self._clock()
         code, reason = message.get("code", NO_CODE), message.get("reason") or ""
         return Ending(None, Farewell(to_worker(code), reason))
@@ -157,7 +136,7 @@ class Bridge:
             event = {"type": "websocket.send", "text" if isinstance(message, str) else "bytes": message}
             try:
                 if not await _in_time(self._send(event), self._settings.stall_s):
-                    return _CLIENT_STALLED
+                    return CLIENT_STALLED
             except (OSError, RuntimeError):  # uvicorn raises the second one if it has just ended the leg itself
                 return Ending(None, Farewell(to_worker(LOST)))
             self._last = self._clock()

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, cast
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
+from herdgate.reception import ADMITTED
 from herdgate_gateway.client_line import EXTENSION, ClientLine
 from herdgate_gateway.close_codes import INVALID_DATA
 from herdgate_gateway.quiet import QUIET
@@ -74,6 +75,9 @@ class _ClientLeg(WebSocketsSansIOProtocol):
         self._held.clear()
         super().connection_lost(exc)
         self._line.lost()
+        permit = self.app_state.get(ADMITTED)
+        if permit is not None:  # admitted before the app was called, which may never have been
+            permit.release()
 
     def data_received(self, data: bytes) -> None:
         if self.conn.parser_exc is None:

@@ -14,6 +14,7 @@ __all__ = [
     "MESSAGE_TOO_BIG",
     "NO_CODE",
     "POLICY_VIOLATION",
+    "SERVICE_RESTART",
     "fit_reason",
     "to_client",
     "to_worker",
@@ -26,6 +27,7 @@ INVALID_DATA = 1007
 POLICY_VIOLATION = 1008
 MESSAGE_TOO_BIG = 1009
 INTERNAL_ERROR = 1011
+SERVICE_RESTART = 1012
 BAD_GATEWAY = 1014
 
 LONGEST_REASON = 123

@@ -48,6 +48,7 @@ def check(file: File = None) -> None:
 def _summary(settings: Settings) -> str:
     counted = [(len(settings.workers), "worker"), (len(settings.routes), "route"), (len(settings.listen), "listener")]
     parts = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted]
+    parts += [settings.fleet.shown()] if settings.fleet.redis else []
     return f"{settings.rate:g} admissions per second, {', '.join(parts)}"
 
 

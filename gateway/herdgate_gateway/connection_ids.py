@@ -51,6 +51,11 @@ class ConnectionIds:
         self._place = place
         self._token_bytes = token_bytes
 
+    @property
+    def are_drawn(self) -> bool:
+        """True if nothing of a handshake can be wrong about its id."""
+        return self._place is None
+
     def find(self, scope: Scope) -> str | Fault:
         """The id of this arrival, or why it has none."""
         if self._place is None:

@@ -51,7 +51,9 @@ def status(
 
 
 def rate(
-    per_second: Annotated[str, typer.Argument(help="Admissions per second; 0: nobody; none: no limit.")],
+    per_second: Annotated[
+        str, typer.Argument(help="Admissions per second; 0: nobody. none: no limit; not in a fleet.")
+    ],
     *,
     socket: SocketOption = None,
     url: UrlOption = None,

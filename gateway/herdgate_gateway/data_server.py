@@ -8,17 +8,21 @@ Built on uvicorn 0.54.
 
 import asyncio
 import signal
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from herdgate.asgi import ASGIApp
+from herdgate_gateway.app import Gateway
 from herdgate_gateway.certificates import LiveCertificate, read_certificate
 from herdgate_gateway.client_leg import client_leg_class
-from herdgate_gateway.http_leg import HttpLeg
+from herdgate_gateway.close_codes import SERVICE_RESTART
+from herdgate_gateway.front_door.listener import OwnListener
+from herdgate_gateway.front_door.protocol import FrontDoor, front_door_class
 from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.proxy_protocol import proxy_protocol_class
 from herdgate_gateway.quiet import be_quiet
@@ -27,6 +31,9 @@ from herdgate_gateway.settings import Settings
 __all__ = ["BACKLOG", "STOP_SIGNS", "DataServer"]
 
 BACKLOG = 4096
+GRACE_S = 10
+"""Seconds that what is open has to end, once the server is told to stop."""
+
 STOP_SIGNS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -40,11 +47,13 @@ class DataServer(uvicorn.Server):
         ConfigurationError: the certificate cannot be used.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, *, who: str = "") -> None:
+    def __init__(self, gateway: Gateway, settings: Settings, *, who: str = "") -> None:
+        self._gateway, self._settings = gateway, settings
+        self._own: OwnListener | None = None
         context = _certificate(settings)
         self._certificate = None if context is None else LiveCertificate(context)
         self._tls = settings.tls
-        super().__init__(_config(app, settings, self._certificate, who))
+        super().__init__(_config(gateway, settings, self._certificate, who))
         self.config.load()
         be_quiet()
 
@@ -56,7 +65,7 @@ class DataServer(uvicorn.Server):
         Raises:
             ConfigurationError: the certificate cannot be used.
         """
-        protocol = _http_class(settings)
+        protocol = _http_class(self._gateway, settings)
         # The very same table is one that stays until a restart: its files may be gone by now.
         context = None if settings.tls is self._tls else _certificate(settings)
 
@@ -67,6 +76,38 @@ class DataServer(uvicorn.Server):
                 self._certificate.replace(context)
 
         return take
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        if self._settings.listener != "own":
+            await super().startup(sockets)
+            return
+        await self.lifespan.startup()
+        self.servers = []
+        self._own = OwnListener(
+            sockets or [],
+            self._gateway,
+            self._make_door,
+            context=None if self._certificate is None else self._certificate.context,
+            is_plain=not self._settings.proxy_protocol,
+            tls_rate=self._settings.tls_rate,
+        )
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and close what is open."""
+        closing = [super().shutdown(sockets)]
+        if self._own is not None:
+            self._own.close()
+            closing.append(self._own.aclose())
+        if self._gateway.splices is not None:
+            closing.append(self._gateway.splices.aclose(SERVICE_RESTART, "", GRACE_S))
+        await asyncio.gather(*closing)
+
+    def _make_door(self) -> FrontDoor:
+        door: Any = self.config.http_protocol_class
+        made: FrontDoor = door(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return made
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -80,11 +121,11 @@ class DataServer(uvicorn.Server):
                 loop.remove_signal_handler(sign)
 
 
-def _config(app: ASGIApp, settings: Settings, certificate: LiveCertificate | None, who: str) -> uvicorn.Config:
+def _config(gateway: Gateway, settings: Settings, certificate: LiveCertificate | None, who: str) -> uvicorn.Config:
     relay = settings.relay.settings()
     return uvicorn.Config(
-        app,
-        http=_http_class(settings),
+        gateway,
+        http=_http_class(gateway, settings),
         ws=client_leg_class(
             max_message_bytes=relay.max_message_bytes,
             max_fragment_bytes=relay.max_fragment_bytes or relay.max_message_bytes,
@@ -100,14 +141,13 @@ def _config(app: ASGIApp, settings: Settings, certificate: LiveCertificate | Non
         log_config=log_config(who),
         backlog=BACKLOG,
         ssl_context_factory=None if certificate is None else lambda _, __: certificate.context,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=GRACE_S,
     )
 
 
-def _http_class(settings: Settings) -> type[HttpToolsProtocol]:
-    if not settings.proxy_protocol:
-        return HttpLeg
-    return proxy_protocol_class(HttpLeg, settings.trusted_proxies)
+def _http_class(gateway: Gateway, settings: Settings) -> type[HttpToolsProtocol]:
+    door = front_door_class(gateway)
+    return proxy_protocol_class(door, settings.trusted_proxies) if settings.proxy_protocol else door
 
 
 def _certificate(settings: Settings) -> ssl.SSLContext | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
 from herdgate.refusal import offers_http_denial, refuse_websocket, reject_websocket
 from herdgate_gateway.connection_ids import ConnectionIds
-from herdgate_gateway.headers import Fault, check_handshake
+from herdgate_gateway.headers import Fault, check_handshake, check_path
 
 __all__ = ["NO_HANDSHAKE", "Answer", "CheckedHandshake", "answer_of", "refuse"]
 
@@ -33,21 +33,31 @@ class CheckedHandshake:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        fault = self._check(scope) if scope["type"] == "websocket" else None
+        fault = self.check(scope) if scope["type"] == "websocket" else None
         if fault is None:
             await self._app(scope, receive, send)
             return
         await receive()
         await refuse(scope, receive, send, answer_of(fault))
 
-    def _check(self, scope: Scope) -> Fault | None:
-        fault = check_handshake(scope)
-        if fault is not None:
-            return fault
+    def check(self, scope: Scope) -> Fault | None:
+        """Why this handshake is refused; None for one that goes on, its id in the scope."""
+        return check_handshake(scope) or self.identify(scope)
+
+    def check_simple(self, scope: Scope) -> Fault | None:
+        """As `check`, for a handshake that `read_head` has read; an id that is drawn is left to `identify`."""
+        fault = check_path(scope["raw_path"])
+        return fault if fault or self._connection_ids.are_drawn else self.identify(scope)
+
+    def identify(self, scope: Scope) -> Fault | None:
+        """Find the id of a handshake, or draw it; nothing if it has one."""
+        state = scope.setdefault("state", {})
+        if "connection_id" in state:
+            return None
         found = self._connection_ids.find(scope)
         if isinstance(found, Fault):
             return found
-        scope.setdefault("state", {})["connection_id"] = found
+        state["connection_id"] = found
         return None
 
 

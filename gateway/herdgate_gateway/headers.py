@@ -27,6 +27,7 @@ __all__ = [
     "Forwarding",
     "accept_headers",
     "check_handshake",
+    "check_path",
     "raw_path",
     "refusal_headers",
     "request_headers",
@@ -94,6 +95,11 @@ def _check_target(scope: Scope) -> Fault | None:
     path = raw_path(scope)
     if _TARGET.fullmatch(path) is None or b"#" in scope.get("query_string", b""):
         return Fault(400, "a handshake asks for a path")
+    return check_path(path)
+
+
+def check_path(path: bytes) -> Fault | None:
+    """None for a path that stands for one thing only, however it is tidied up."""
     if _AMBIGUOUS.search(path):
         return Fault(400, "a path has neither dot segments nor backslashes nor encoded separators")
     return None

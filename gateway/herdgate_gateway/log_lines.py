@@ -1,11 +1,14 @@
-"""How the gateway's log is written: as uvicorn's, one line an event."""
+"""How the gateway's log is written: as uvicorn's, one line an event; and its first line."""
 
 import copy
 from typing import Any
 
 from uvicorn.config import LOGGING_CONFIG
 
-__all__ = ["log_config"]
+from herdgate_gateway.descriptors import most_sockets
+from herdgate_gateway.settings import Settings
+
+__all__ = ["log_config", "start_line"]
 
 
 def log_config(who: str = "") -> dict[str, Any]:
@@ -19,3 +22,19 @@ def log_config(who: str = "") -> dict[str, Any]:
     if who:
         config["formatters"]["default"]["fmt"] = f"%(levelprefix)s {who}: %(message)s"
     return config
+
+
+def start_line(settings: Settings, admin_url: str | None) -> str:
+    """What is served where.
+
+    Args:
+        admin_url: of the admin listener, with the port that was bound; None: it is not on TCP.
+    """
+    admin = admin_url or settings.admin.listen or settings.admin.socket
+    parts = [
+        f"serving on {', '.join(settings.listen)}",
+        f"room for {most_sockets() * settings.processes} sockets",
+        settings.fleet.shown(),
+        f"admin {f'on {admin}' if admin else 'off'}",
+    ]
+    return "; ".join(part for part in parts if part)

@@ -46,6 +46,9 @@ class MessageRelay:
         forwarding_header: where they write the address.
         member: what the fleet calls this process; workers are told it, and report by it.
 
+    Attributes:
+        forwarding: what workers are told of the clients.
+
     Raises:
         ConfigurationError: one of these is not of its kind.
     """
@@ -62,7 +65,7 @@ class MessageRelay:
         self._pool = pool
         self._told = [] if member is None else [("herdgate-gateway", member)]
         self._settings = settings or RelaySettings()
-        self._forwarding = Forwarding(trusted_proxies, forwarding_header)
+        self.forwarding = Forwarding(trusted_proxies, forwarding_header)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Relay one WebSocket.
@@ -136,7 +139,7 @@ class MessageRelay:
         settings = self._settings
         return WorkerLeg(
             target(scope),
-            request_headers(scope, self._forwarding) + self._told,
+            request_headers(scope, self.forwarding) + self._told,
             [name for name in scope.get("subprotocols") or () if name],
             max_message_bytes=settings.max_message_bytes,
             max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,

@@ -34,6 +34,7 @@ class Route:
 
     Attributes:
         table, gate, authentication: as given.
+        reception: stands before the gate.
         patterns: the paths it covers.
     """
 
@@ -42,7 +43,7 @@ class Route:
     ) -> None:
         self.table, self.gate, self.authentication = table, gate, authentication
         self.patterns = PathPatterns("paths", table.paths)
-        guarded = AdmissionMiddleware(
+        guard = AdmissionMiddleware(
             authentication.before(app) if authentication else app,
             gate=gate,
             websocket_paths=table.paths,
@@ -57,8 +58,14 @@ class Route:
             max_held=settings.route_max_held(table),
             enforce=settings.route_enforce(table),
         )
+        self.reception = guard.reception
         place = table.connection_id.place() if table.connection_id else None
-        self._checked = CheckedHandshake(guarded, ConnectionIds(place))
+        self._checked = CheckedHandshake(guard, ConnectionIds(place))
+
+    @property
+    def checks(self) -> CheckedHandshake:
+        """What is looked at before the gate is asked."""
+        return self._checked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

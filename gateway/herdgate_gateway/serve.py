@@ -19,9 +19,11 @@ import herdgate
 from herdgate_gateway.admin import AdminServer, Status
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.data_server import BACKLOG, DataServer
+from herdgate_gateway.descriptors import raise_limit
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.garbage import collect_in_small_lots
 from herdgate_gateway.listeners import open_listeners
+from herdgate_gateway.log_lines import start_line
 from herdgate_gateway.processes import serve_processes
 from herdgate_gateway.published import PublishedView
 from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
@@ -55,6 +57,7 @@ def serve(
     flags = {"listen": listen, "workers": worker, "processes": processes, "rate": rate, "burst": burst}
     read = partial(_read, flags | {"admin.listen": admin}, config)
     settings = read()
+    raise_limit()
     if settings.processes > 1:
         asyncio.run(serve_processes(settings, read))
         return
@@ -86,9 +89,7 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
         admin.start()
-        _logger.info(
-            "serving on %s; admin on %s", ", ".join(settings.listen), admin.url or settings.admin.socket or "off"
-        )
+        _logger.info("%s", start_line(settings, admin.url))
         with hangups(reloader.ask):
             reloading = asyncio.create_task(reloader.run())
             await server.serve(sockets=listeners)

@@ -15,23 +15,30 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from uvicorn import Config, Server
 
 from herdgate import AdmissionMiddleware, Gate, Limits
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
+from herdgate.reception import Reception
+from herdgate_gateway.app import Gateway
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.client_leg import client_leg_class
+from herdgate_gateway.close_codes import SERVICE_RESTART
 from herdgate_gateway.connection_ids import ConnectionIds
+from herdgate_gateway.front_door.protocol import front_door_class
 from herdgate_gateway.handshake import CheckedHandshake
 from herdgate_gateway.http_leg import HttpLeg
 from herdgate_gateway.relay import MessageRelay, RelaySettings
+from herdgate_gateway.splice.relay import SpliceRelay
 from herdgate_gateway.workers import WorkerPool
 from tests.wire import WAIT_S, eventually
 
 __all__ = [
     "CLIENT_LEGS",
+    "DEFAULT",
+    "MESSAGE_LEGS",
     "EchoWorker",
     "Front",
     "ScriptedWorker",
@@ -47,8 +54,11 @@ __all__ = [
     "until",
 ]
 
-CLIENT_LEGS = ("ours", "websockets-sansio", "wsproto")
-"""What speaks to the client: our own class, and uvicorn's two as they are."""
+CLIENT_LEGS = ("splice", "ours", "websockets-sansio", "wsproto")
+"""What speaks to the client: nothing but bytes, our own class, and uvicorn's two as they are."""
+
+MESSAGE_LEGS = CLIENT_LEGS[1:]
+"""Those that take messages apart, and answer for what is in them."""
 
 
 @asynccontextmanager
@@ -91,7 +101,7 @@ class Front:
 async def gateway(
     workers: Sequence[str],
     *,
-    leg: str = "ours",
+    leg: str | None = None,
     settings: RelaySettings | None = None,
     breaker: BreakerSettings | None = None,
     limits: Limits | None = None,
@@ -99,27 +109,69 @@ async def gateway(
     connection_ids: ConnectionIds | None = None,
     **relay: Any,
 ) -> AsyncIterator[Front]:
-    """A gateway before these workers."""
+    """A gateway before these workers.
+
+    Args:
+        leg: one of `CLIENT_LEGS`; None: `DEFAULT.leg`.
+    """
+    leg = leg or DEFAULT.leg
     settings = settings or RelaySettings(close_s=1)
     pool = WorkerPool(workers, breaker)
     gate = Gate(limits or Limits(rate=None))
-    guarded = AdmissionMiddleware(MessageRelay(pool, settings, **relay), gate=gate, denial=denial)
+    behind = MessageRelay(pool, settings, **relay)
+    guarded = AdmissionMiddleware(behind, gate=gate, denial=denial)
     app = CheckedHandshake(guarded, connection_ids)
     ours = client_leg_class(
         max_message_bytes=settings.max_message_bytes,
         max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,
         close_s=settings.close_s,
     )
-    ws: Any = ours if leg == "ours" else leg
+    ws: Any = ours if leg in ("ours", "splice") else leg
     options: dict[str, Any] = {
         "ws_max_size": settings.max_message_bytes,
         "ws_ping_interval": None,
         "proxy_headers": False,
     }
+    splices = SpliceRelay(pool, settings, member=relay.get("member"))
+    splices.forwarding = behind.forwarding
     if leg == "ours":
         options["http"] = HttpLeg
-    async with serve(app, ws=ws, ws_per_message_deflate=leg != "ours", **options) as port:
-        yield Front(port, pool, gate)
+    elif leg == "splice":
+        options["http"] = front_door_class(cast("Gateway", _OneRoute(splices, guarded.reception, gate, app)))
+    async with serve(app, ws=ws, ws_per_message_deflate=leg not in ("ours", "splice"), **options) as port:
+        try:
+            yield Front(port, pool, gate)
+        finally:
+            await splices.aclose(SERVICE_RESTART, "", 1)
+
+
+@dataclass(frozen=True)
+class _OneRoute:
+    """What a front door asks of a gateway and of its routes, for one route on every path."""
+
+    splices: SpliceRelay
+    reception: Reception
+    gate: Gate
+    checks: CheckedHandshake
+    authentication: None = None
+
+    def route_of(self, path: str) -> "_OneRoute":
+        """This one."""
+        return self
+
+
+@dataclass
+class _Default:
+    """What tests get that do not ask.
+
+    Attributes:
+        leg: one of `CLIENT_LEGS`.
+    """
+
+    leg: str = "ours"
+
+
+DEFAULT = _Default()
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -75,9 +75,9 @@ class Serving:
 
 
 @contextmanager
-def serving(toml: str, *workers: str) -> Iterator[Serving]:
-    """Serve these settings while the block runs."""
-    with launched(f"workers = {json.dumps(workers)}\n{toml}") as gateway:
+def serving(toml: str, *workers: str, by: Sequence[str] = ()) -> Iterator[Serving]:
+    """Serve these settings while the block runs; see `launched`."""
+    with launched(f"workers = {json.dumps(workers)}\n{toml}", by=by) as gateway:
         process = gateway.process
         poll(lambda: process.poll() is not None or _is_healthy(gateway.port), "the gateway serves", within_s=START_S)
         assert process.poll() is None, gateway.log()
@@ -85,12 +85,15 @@ def serving(toml: str, *workers: str) -> Iterator[Serving]:
 
 
 @contextmanager
-def launched(toml: str, *, fill: Callable[[Path], object] = lambda _: None) -> Iterator[Serving]:
+def launched(
+    toml: str, *, fill: Callable[[Path], object] = lambda _: None, by: Sequence[str] = ()
+) -> Iterator[Serving]:
     """Start a gateway, and do not wait for it.
 
     Args:
         toml: its settings; `{folder}` is its folder.
         fill: puts into the folder what the settings name.
+        by: a command that starts the one it is given.
     """
     with tempfile.TemporaryDirectory() as name, socket.create_server(("127.0.0.1", 0)) as listener:
         folder, port = Path(name), listener.getsockname()[1]
@@ -100,7 +103,7 @@ def launched(toml: str, *, fill: Callable[[Path], object] = lambda _: None) -> I
         (folder / "herdgate.toml").write_text(f"{listens}{toml}\n{admin}".replace("{folder}", name))
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [*HERDGATE, "serve", "--config", str(folder / "herdgate.toml")],
+                [*by, *HERDGATE, "serve", "--config", str(folder / "herdgate.toml")],
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,

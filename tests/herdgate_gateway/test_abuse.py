@@ -129,7 +129,7 @@ async def test_frames_that_break_the_protocol_before_the_101_cost_a_connection_a
         await asyncio.sleep(WAIT_S)
 
     async with scripted_worker(hang) as worker:
-        with serving("rate = 1000", worker.url) as gateway:
+        with serving('rate = 1000\n[relay]\nmode = "messages"', worker.url) as gateway:
             for frame in (b"\x81\x02hi", b"\xff\xff"):
                 for _ in range(10):
                     async with raw(gateway.port, handshake("/ws")) as client:

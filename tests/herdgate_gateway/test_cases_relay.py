@@ -161,7 +161,7 @@ async def test_case_6_15_a_worker_s_message_without_an_end_costs_no_more_than_tw
         visit.writer.transport.abort()
 
     async def client(front: Serving) -> int | None:
-        async with open_socket(front.port, "/ws") as waiting:
+        async with open_socket(front.port, "/ws", max_size=4 * MIB) as waiting:
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(waiting.recv(), WAIT_S)
         return waiting.close_code

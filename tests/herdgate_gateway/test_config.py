@@ -145,6 +145,32 @@ def test_check_says_ok_in_one_line(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "ok: 5 admissions per second, 1 worker, 1 route, 1 listener\n")
 
 
+def test_check_names_the_fleet(tmp_path: Path) -> None:
+    done = run("check", servable(tmp_path, '[fleet]\nredis = "redis://:hidden@10.0.0.5"\nname = "chat"\n'))
+    expected = "ok: 5 admissions per second, 1 worker, 1 route, 1 listener, fleet chat at 10.0.0.5:6379\n"
+    assert (done.exit_code, done.stdout) == (0, expected)
+
+
+@pytest.mark.parametrize("option", ["ssl_ca_certs", "ssl_certfile"])
+def test_check_looks_for_the_files_of_the_fleet(tmp_path: Path, option: str) -> None:
+    def check() -> Result:
+        return run("check", servable(tmp_path, f'[fleet]\nredis = "rediss://a?{option}={tmp_path}/f.pem"\n'))
+
+    assert f"{tmp_path}/f.pem for {option}"[:60] in check().stderr
+    assert "fleet.redis: got " in check().stderr
+    assert "No such file or directory" in check().stderr
+    (tmp_path / "f.pem").write_text("no certificate")
+    assert check().exit_code == 2
+    assert "in PEM" in check().stderr
+    trustme.CA().issue_cert("a").private_key_and_cert_chain_pem.write_to_path(tmp_path / "f.pem")
+    assert check().exit_code == 0
+
+
+def test_settings_of_a_fleet_are_shown_where_there_is_one(tmp_path: Path) -> None:
+    assert 'fail = "local_share"' not in run("show", servable(tmp_path)).stdout
+    assert 'fail = "local_share"' in run("show", servable(tmp_path, '[fleet]\nredis = "redis://a"\n')).stdout
+
+
 def test_check_asks_for_what_serving_needs() -> None:
     done = run("check")
     assert done.exit_code == 2

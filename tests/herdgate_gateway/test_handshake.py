@@ -15,6 +15,8 @@ from tests.herdgate_gateway.gateways import CLIENT_LEGS, Front, echo_worker, gat
 from tests.herdgate_gateway.handshakes import AMBIGUOUS, HANDSHAKE, WITH_BODY, request
 from tests.wire import knock, open_socket, raw
 
+pytestmark = pytest.mark.usefixtures("both_relays")
+
 FEW = Limits(rate=0.001, burst=5)
 
 

@@ -5,9 +5,20 @@ import asyncio
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.herdgate_gateway.gateways import CLIENT_LEGS, Visitor, echo_worker, frame, gateway, scripted_worker, until
+from tests.herdgate_gateway.gateways import (
+    CLIENT_LEGS,
+    MESSAGE_LEGS,
+    Visitor,
+    echo_worker,
+    frame,
+    gateway,
+    scripted_worker,
+    until,
+)
 from tests.herdgate_gateway.handshakes import request
 from tests.wire import WAIT_S, ask, knock, open_socket, raw
+
+pytestmark = pytest.mark.usefixtures("both_relays")
 
 
 @pytest.mark.parametrize("leg", CLIENT_LEGS)
@@ -20,7 +31,7 @@ async def test_messages_of_either_kind_and_any_size_come_back_as_they_were(leg: 
         await front.is_idle()
 
 
-@pytest.mark.parametrize("leg", CLIENT_LEGS)
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
 async def test_case_6_8_each_leg_negotiates_its_own_extensions(leg: str) -> None:
     async with (
         echo_worker() as worker,
@@ -171,7 +182,8 @@ async def test_a_client_that_speaks_before_its_101_is_heard() -> None:
         assert await client.frame() == (1, b"early")
 
 
-async def test_case_6_19_a_quiet_socket_sees_no_ping_and_the_application_s_pass_as_messages() -> None:
+@pytest.mark.parametrize("leg", MESSAGE_LEGS)
+async def test_case_6_19_a_quiet_socket_sees_no_ping_and_the_application_s_pass_as_messages(leg: str) -> None:
     got: list[bytes] = []
 
     async def listener(visit: Visitor) -> None:
@@ -182,7 +194,7 @@ async def test_case_6_19_a_quiet_socket_sees_no_ping_and_the_application_s_pass_
 
     async with (
         scripted_worker(listener) as worker,
-        gateway([worker.url]) as front,
+        gateway([worker.url], leg=leg) as front,
         open_socket(front.port, "/ws") as client,
     ):
         await until(lambda: bool(got), "the worker's ping is answered on its own leg")

@@ -25,6 +25,8 @@ from tests.herdgate_gateway.gateways import (
 )
 from tests.wire import WAIT_S, Answer, eventually, handshake, knock, open_socket, raw, read_close
 
+pytestmark = pytest.mark.usefixtures("both_relays")
+
 Script = Callable[[Visitor], Awaitable[None]]
 QUICK = RelaySettings(setup_s=0.3, close_s=0.5)
 OPEN_END = BreakerSettings(failures=1_000_000)

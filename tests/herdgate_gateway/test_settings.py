@@ -265,7 +265,7 @@ def test_every_fault_is_found_at_once(tmp_path: Path) -> None:
 
 def test_fault_says_where_its_value_is_from(tmp_path: Path) -> None:
     file = write(tmp_path, "rate = -1")
-    unit = 'write a number of admissions per second, from 0 to 1_000_000_000, or "none" for no limit'
+    unit = "write a number of admissions per second, from 0 to 1_000_000_000"
     assert faults_of(file=file) == [f"rate: got -1; {unit} (file {file})"]
     assert faults_of(file=file, environ={"HERDGATE_RATE": "-2"}) == [f"rate: got -2; {unit} (env HERDGATE_RATE)"]
     assert faults_of({"rate": -3}, file) == [f"rate: got -3; {unit} (flag)"]
@@ -353,3 +353,59 @@ def test_password_of_a_redis_url_that_is_wrong_is_not_shown() -> None:
     (line,) = faults_of({"fleet": {"redis": "http://:MY-REAL-PASSWORD@a"}})
     assert line.startswith("fleet.redis: got ")
     assert "PASSWORD" not in line
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("redis://u:hidden@a:x", "fleet.redis: got redis://***@a:***; write a port from 1 to 65535"),
+        ("redis+sentinel://a", "fleet.redis: got redis+sentinel://a; name the service"),
+        ("redis://a?tls=1", "fleet.redis: got redis://a?***; leave out tls: options are db"),
+    ],
+)
+def test_wrong_part_of_a_redis_url_is_named(url: str, line: str) -> None:
+    (told,) = faults_of({"fleet": {"redis": url}})
+    assert told.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "line"),
+    [
+        ({"name": "ch at"}, "fleet.name: got 'ch at'; write 1 to 64 letters, digits, ., - and _"),
+        ({"fail": "shut"}, "fleet.fail: got 'shut'; write 'local_share', 'closed' or 'open'"),
+        (
+            {"rate_min": -1},
+            "fleet.rate_min: got -1; write a number of admissions per second, from 0 to 1_000_000_000, ",
+        ),
+    ],
+)
+def test_fault_of_a_fleet_is_named_as_in_the_file(fleet: dict[str, object], line: str) -> None:
+    (told,) = faults_of({"fleet": {"redis": "redis://a", **fleet}})
+    assert told.startswith(line)
+
+
+def test_rate_that_stays_is_the_other_way_out_of_a_wrong_rate_min() -> None:
+    (told,) = faults_of({"fleet": {"redis": "redis://a", "rate_min": -1}})
+    assert 'or "none" for a rate that stays as set' in told
+
+
+@pytest.mark.parametrize("fleet", [{"name": "default"}, {"fail": "closed"}, {"rate_min": "none"}])
+def test_fleet_without_a_redis_is_a_fault(fleet: dict[str, object]) -> None:
+    (line,) = faults_of({"fleet": fleet})
+    assert line == "fleet.redis: got nothing; write the URL of the fleet's Redis, or leave [fleet] out"
+
+
+def test_least_rate_is_not_above_the_rate() -> None:
+    fleet = {"redis": "redis://a", "rate_min": 6}
+    (line,) = faults_of({"rate": 5, "fleet": fleet})
+    assert line.startswith("fleet.rate_min: got 6.0; write a number up to the rate, 5")
+    load({"rate": 6, "fleet": fleet}, None, {})
+
+
+@pytest.mark.parametrize("beside", [{"fleet": {"redis": "redis://a"}}, {"processes": 2}])
+def test_more_workers_than_a_call_can_name_are_a_fault(beside: dict[str, object]) -> None:
+    workers = [f"ws://127.0.0.1:{port}" for port in range(1, 256)]
+    (line,) = faults_of({"workers": workers, **beside})
+    assert line.startswith("workers: got 255; write at most 254")
+    load({"workers": workers[:254], **beside}, None, {})
+    load({"workers": workers}, None, {})

@@ -29,6 +29,7 @@ TOP: Values = {
         [["127.0.0.1:0"], ["[::1]:80", "unix:/run/a.sock", "fd:3", "systemd"]],
         [*NO_LIST, [], ["127.0.0.1"], [":8000"], ["::1:80"], ["a:65536"], ["unix:"], ["fd:x"], ["a:1", "a:1"]],
     ),
+    "listener": (["own", "asyncio"], [*NO_TEXT, "other"]),
     "workers": (
         [[], ["ws://127.0.0.1:9001", "ws://[::1]:9001", "ws://worker-0.workers:80"]],
         [
@@ -79,7 +80,8 @@ TOP: Values = {
 }
 
 SECTIONS: dict[str, Values] = {
-    "tls": {"certificate": ([], [*NO_TEXT, "c.pem"]), "key": ([], [*NO_TEXT, "k.pem"])},
+    "tls": {"certificate": ([], [*NO_TEXT, "c.pem"]), "key": ([], [*NO_TEXT, "k.pem"])}
+    | {"handshakes_per_s": ([1, 500.5, "auto"], [*NO_NUMBER, -1, 0])},
     "admin": {
         "listen": (["off", "127.0.0.1:1", "unix:/run/a.sock"], [*NO_TEXT, "9901", "localhost", False]),
         "token": (["a token to control with"], [*NO_TEXT, "line\nbreak", " space"]),
@@ -94,6 +96,8 @@ SECTIONS: dict[str, Values] = {
         "idle_s": ([0.5, 3_600, "none"], [*NO_SECONDS, 0]),
         "close_s": ([0.5, 60], [*NO_SECONDS, 0, "none"]),
         "stall_s": ([0.5, 60], [*NO_SECONDS, 0]),
+        "max_age_s": ([0.5, 86_400, "none"], [*NO_SECONDS, 0]),
+        "mode": (["splice", "messages"], [*NO_TEXT, "bytes"]),
     },
     "breaker": {
         "failures": ([1, 5], [*NO_COUNT, 0]),
@@ -188,7 +192,8 @@ def cases(*, good: bool) -> Iterator[Case]:
     for section, fields in SECTIONS.items():
         for field, values in fields.items():
             for value in values[0 if good else 1]:
-                yield f"{section}.{field}", {section: {field: value}}, value
+                beside = {"redis": REDIS} if section == "fleet" else {}
+                yield f"{section}.{field}", {section: {**beside, field: value}}, value
     for field, values in CLASS.items():
         for value in values[0 if good else 1]:
             yield f"classes[0].{field}", {"classes": [{"name": "a", field: value}]}, value

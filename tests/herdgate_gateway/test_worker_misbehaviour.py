@@ -19,9 +19,10 @@ Script = Callable[[Visitor], Awaitable[None]]
 CLIENTS, AT_ONCE = 200, 50
 
 
-def settings(*, setup_s: float = 10, failures: int = 1_000_000) -> str:
+def settings(*, setup_s: float = 10, failures: int = 1_000_000, mode: str = "splice") -> str:
     """Settings of a gateway; unless told otherwise, each client's handshake reaches the worker."""
-    relay = f"[relay]\nsetup_s = {setup_s}\nclose_s = 0.5\nstall_s = 1\n"
+    relay = f'[relay]\nmode = "{mode}"\n'
+    relay += f"setup_s = {setup_s}\nclose_s = 0.5\nstall_s = 1\n"
     return f"rate = 100000\n{relay}[breaker]\nfailures = {failures}\nopen_s = 60\n"
 
 
@@ -166,23 +167,28 @@ async def says_goodbye_and_stays(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "code"),
+    ("mode", "script", "code"),
     [
-        (dies_by_a_reset, 1014),
-        (dies_quietly, 1014),
-        (dies_within_a_frame, 1014),
-        (breaks_the_protocol, 1014),
-        (says_goodbye_and_stays, 4000),
+        ("splice", dies_by_a_reset, 1014),
+        ("splice", dies_quietly, 1014),
+        ("splice", dies_within_a_frame, 1006),  # there is no place for a close frame
+        ("splice", says_goodbye_and_stays, 4000),
+        ("messages", dies_quietly, 1014),
+        ("messages", dies_within_a_frame, 1014),
+        ("messages", breaks_the_protocol, 1014),
+        ("messages", says_goodbye_and_stays, 4000),
     ],
 )
-async def test_a_worker_that_answers_101_and_dies_closes_its_clients_with_a_code(script: Script, code: int) -> None:
+async def test_a_worker_that_answers_101_and_dies_closes_its_clients_with_a_code(
+    mode: str, script: Script, code: int
+) -> None:
     async def client(front: Serving) -> int | None:
         async with open_socket(front.port, "/ws") as opened:
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(opened.recv(), WAIT_S)
         return opened.close_code
 
-    async with scripted_worker(script) as worker, beside(settings(), worker.url) as front:
+    async with scripted_worker(script) as worker, beside(settings(mode=mode), worker.url) as front:
         assert await crowd(front, client) == {code: CLIENTS}
         await is_idle(front)
         assert complaints(front) == []

@@ -54,7 +54,7 @@ CLASSES: dict[str, tuple[str, Callable[[ClassSnapshot], float]]] = {
 
 FLEET_GAUGES: dict[str, tuple[str, Callable[[FleetSnapshot], float]]] = {
     "herdgate_fleet_up": (
-        "1 while Redis answers; 0: each gateway admits its share.",
+        "1 while Redis answers; 0: each gateway decides alone.",
         lambda fleet: fleet.is_up,
     ),
     "herdgate_fleet_gateways": ("Processes that share the calendar.", lambda fleet: fleet.gateways),
@@ -166,6 +166,17 @@ def _workers(status: Status) -> Iterator[Metric]:
             state.add_metric([worker.url, name], worker.state == name)
     yield failures
     yield state
+    yield from _rooms(status)
+
+
+def _rooms(status: Status) -> Iterator[Metric]:
+    if not status.rooms:
+        return
+    help_ = "Sockets the worker may still get of its fleet; 0 while it drains, +Inf: no limit."
+    room = GaugeMetricFamily("herdgate_worker_room", help_, labels=["worker"])
+    for name, sockets in status.rooms.items():
+        room.add_metric([name], max(0.0, sockets))
+    yield room
 
 
 def _or_inf(limit: float | None) -> float:

@@ -21,7 +21,8 @@ def report(status: Mapping[str, Any]) -> str:
     if status["children"]:
         lines += ["", *_table([CHILD_HEAD, *map(_child, status["children"])])]
     if status["workers"]:
-        lines += ["", *_table([WORKER_HEAD, *map(_worker, status["workers"])])]
+        head, row = (WORKER_HEAD, _worker) if not fleet else ((*WORKER_HEAD, "room"), _worker_of_fleet)
+        lines += ["", *_table([head, *map(row, status["workers"])])]
     return "\n".join(lines)
 
 
@@ -45,7 +46,7 @@ def _route(name: str, gate: Mapping[str, Any]) -> Sequence[str]:
 
 def _fleet(fleet: Mapping[str, Any]) -> str:
     if not fleet["is_up"]:
-        return "fleet: Redis does not answer; this gateway admits its share alone"
+        return "fleet: Redis does not answer; this gateway decides alone"
     counts = (f"{fleet[field]:,} {word}" for field, word in (("open", "active"), ("pending", "pending")))
     return f"fleet: {_gateways(fleet['gateways'])}, {', '.join(counts)}"
 
@@ -66,6 +67,15 @@ def _child(child: Mapping[str, Any]) -> Sequence[str]:
 def _worker(worker: Mapping[str, Any]) -> Sequence[str]:
     counts = (worker[field] for field in ("open", "pending", "failures"))
     return (worker["url"], worker["state"], *(f"{count:,}" for count in counts))
+
+
+def _worker_of_fleet(worker: Mapping[str, Any]) -> Sequence[str]:
+    """With the sockets that it may still get of all gateways."""
+    room = worker["room"]
+    return (
+        *_worker(worker),
+        "-" if room is None else "full" if room == 0 else f"{room:,}" if room != "draining" else room,
+    )
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

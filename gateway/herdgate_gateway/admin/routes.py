@@ -4,13 +4,14 @@
     GET  /readyz        200, or 503 with the reason
     GET  /metrics       Prometheus text, or OpenMetrics where asked for
     GET  /status.json   every count
-    POST /rate          rate=<admissions per second>, or rate=none
+    POST /rate          rate=<admissions per second>, or rate=none, for one process without a fleet
     POST /fraction      fraction=<0 to 1>
 
 Only `Access` stands between a POST and the gateway. What is wrong with a request is said in one line.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable
 from dataclasses import asdict
@@ -23,11 +24,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from herdgate import ConfigurationError
-from herdgate.core.numbers import check_number, check_rate
+from herdgate import ConfigurationError, GateSnapshot
+from herdgate.core.numbers import MOST_RATE, check_number, check_rate
 from herdgate_gateway.admin.access import Access
 from herdgate_gateway.admin.metrics import registry
-from herdgate_gateway.admin.view import View, WorkerStatus, children_not_ready, reason_not_ready
+from herdgate_gateway.admin.view import Status, View, WorkerStatus, children_not_ready, reason_not_ready
 
 __all__ = ["routes"]
 
@@ -37,7 +38,8 @@ MOST_BODY = 1_024
 CONTROL_S = 5.0
 """Seconds the main loop has to take a change."""
 
-SEND_RATE = "send rate= and admissions per second, or rate=none for no limit"
+SEND_RATE = "send rate= and admissions per second"
+OR_NONE = ", or rate=none for no limit"
 SEND_FRACTION = "send fraction= and a share from 0 to 1"
 
 
@@ -95,17 +97,17 @@ class _Endpoints:
                 "uptime_s": max(0.0, time.time() - status.started_at),
                 "age_s": status.age_s,
                 "children": [asdict(child) for child in status.children],
-                "gates": {route: asdict(gate) for route, gate in status.gates.items()},
-                "workers": [_worker(worker) for worker in status.workers],
+                "gates": {route: _gate(gate) for route, gate in status.gates.items()},
+                "workers": [_worker(worker) | {"room": _room(status, worker)} for worker in status.workers],
             }
         )
 
     async def rate(self, request: Request) -> Response:
         if refusal := self._access(request):
             return refusal
-        text = await _given(request, "rate", SEND_RATE)
-        rate = None if text.lower() == "none" else _number("rate", text, SEND_RATE)
-        check_rate("rate", rate, unit="a number of admissions per second")
+        is_shared = _shares_its_rate(self._view.status())
+        way_out = SEND_RATE if is_shared else SEND_RATE + OR_NONE
+        rate = _rate(await _given(request, "rate", way_out), way_out, is_shared=is_shared)
         return await _take(self._view.set_rate(rate), {"rate": rate})
 
     async def fraction(self, request: Request) -> Response:
@@ -114,6 +116,23 @@ class _Endpoints:
         fraction = _number("fraction", await _given(request, "fraction", SEND_FRACTION), SEND_FRACTION)
         check_number("fraction", fraction, least=0, most=1, unit="a share")
         return await _take(self._view.set_fraction(fraction), {"fraction": fraction})
+
+
+def _shares_its_rate(status: Status) -> bool:
+    """True for a gateway of a fleet, or of several processes."""
+    return bool(status.children) or any(gate.fleet for gate in status.gates.values())
+
+
+def _rate(text: str, way_out: str, *, is_shared: bool) -> float | None:
+    unit = "a number of admissions per second"
+    if text.lower() != "none":
+        rate = _number("rate", text, way_out)
+        check_number("rate", rate, least=0, most=MOST_RATE, unit=unit)
+        check_rate("rate", rate, unit=unit)
+        return rate
+    if is_shared:
+        raise ConfigurationError("rate", text, f"write {unit}: a fleet, or several processes, share one, and need it")
+    return None
 
 
 async def _given(request: Request, name: str, way_out: str) -> str:
@@ -149,6 +168,20 @@ async def _take(change: Awaitable[None], changed: dict[str, float | None]) -> Re
 
 async def _bad_request(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{error}\n", 400)
+
+
+def _gate(gate: GateSnapshot) -> dict[str, Any]:
+    """What is told of workers stands with these."""
+    told = asdict(gate)
+    if told["fleet"]:
+        del told["fleet"]["rooms"]
+    return told
+
+
+def _room(status: Status, worker: WorkerStatus) -> int | str | None:
+    """Sockets it may still get, or that it drains; None: no limit, or not known."""
+    room = status.rooms.get(worker.url, math.inf)
+    return None if room == math.inf else "draining" if room < 0 else int(room)
 
 
 def _worker(worker: WorkerStatus) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import socket
+import sys
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ _logger = logging.getLogger("herdgate.gateway")
 
 BACKLOG = 128
 SAY_EVERY_S = 10.0
+SWITCH_S = 0.0005
 START_S = STOP_S = 10.0
 
 
@@ -84,6 +86,8 @@ class AdminServer:
         """
         try:
             self._bind()
+            # Health has a thread of its own, which waits that long for the interpreter while the main one is busy.
+            sys.setswitchinterval(SWITCH_S)
             # Not the loop of the data port: it may be uvloop, and nothing here is worth its start.
             runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
             self._loop = runner.get_loop()

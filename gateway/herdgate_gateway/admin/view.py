@@ -79,6 +79,11 @@ class Status:
     published_at: float = field(default_factory=time.monotonic)
 
     @property
+    def rooms(self) -> Mapping[str, float]:
+        """Sockets that each worker may still get of its whole fleet; see `herdgate.FleetSnapshot`."""
+        return next((gate.fleet.rooms for gate in self.gates.values() if gate.fleet), {})
+
+    @property
     def age_s(self) -> float:
         """Seconds since the main loop took the counts."""
         return time.monotonic() - self.published_at

@@ -45,7 +45,7 @@ class _Child:
 
     async def run(self) -> None:
         """Serve until told to stop."""
-        self._gateway.start()
+        self._gateway.start(self._settings.processes)
         works = [asyncio.create_task(work()) for work in (self._listen, self._report, self._reloader.run)]
         try:
             await self._server.serve(sockets=self._listeners)

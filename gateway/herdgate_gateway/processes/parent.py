@@ -25,7 +25,7 @@ from herdgate.stores.parent.server import CalendarServer, check_shared_rate
 from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.data_server import BACKLOG, STOP_SIGNS
 from herdgate_gateway.listeners import open_listeners
-from herdgate_gateway.log_lines import log_config
+from herdgate_gateway.log_lines import log_config, start_line
 from herdgate_gateway.processes.keeper import Keeper
 from herdgate_gateway.processes.sums import Sums
 from herdgate_gateway.processes.told import Job, pack_settings
@@ -157,6 +157,7 @@ async def serve_processes(settings: Settings, read: Callable[[], Settings]) -> N
     reloading = asyncio.create_task(reloader.run())
     try:
         admin.start()
+        _logger.info("%s", start_line(settings, admin.url))
         with hangups(reloader.ask), _stop_signs(parent.stop):
             await parent.run()
     finally:

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from herdgate.core.errors import ConfigurationError
+from herdgate.fleet import check_rate_min
 from herdgate_gateway.listeners import Unix, read_listen
 from herdgate_gateway.settings.faults import relocated
 from herdgate_gateway.settings.model import Settings
 from herdgate_gateway.settings.texts import is_any_port
+from herdgate_gateway.workers import MOST_NAMES
 
 __all__ = ["disagreements"]
 
@@ -75,8 +77,23 @@ def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:
         yield ConfigurationError("preflight_path", settings.preflight_path, "write another one than health_path")
 
 
+def _check_fleet(settings: Settings) -> Iterator[ConfigurationError]:
+    fleet = settings.fleet
+    if fleet.redis is None and fleet.model_fields_set - {"redis"}:
+        yield ConfigurationError("fleet.redis", "nothing", "write the URL of the fleet's Redis, or leave [fleet] out")
+        return
+    if (whole := fleet.fleet()) is not None:
+        try:
+            check_rate_min(whole, settings.rate, "fleet.rate_min")
+        except ConfigurationError as error:
+            yield error
+    if (fleet.redis or settings.processes > 1) and len(settings.workers) > MOST_NAMES:
+        way_out = f"write at most {MOST_NAMES}: a gateway of a fleet, or of several processes, can name no more"
+        yield ConfigurationError("workers", len(settings.workers), way_out)
+
+
 def _is_local(spec: str) -> bool:
     return isinstance(read_listen(spec), Unix)
 
 
-_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners)
+_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners, _check_fleet)

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from herdgate.core.clients import AddressRules
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import MAX_HORIZON_S, ClientLimits, Limits
-from herdgate.core.numbers import check_number
+from herdgate.core.numbers import MOST_RATE, check_number, check_rate
 
 __all__ = [
     "SECRETS",
@@ -25,10 +25,12 @@ __all__ = [
     "as_tuple",
     "checked",
     "core_limit",
+    "handshakes",
     "held",
     "process_count",
     "tier_limit",
     "wait_s",
+    "whole_rate",
 ]
 
 MOST_PROCESSES = 256
@@ -96,15 +98,28 @@ def _check_held(name: str, value: object) -> None:
     check_number(name, value, least=0, unit="a whole number of handshakes", whole=True)
 
 
+def _check_rate(name: str, value: object) -> None:
+    """No gateway serves without a rate, so that is no way out."""
+    if value is not None:
+        check_number(name, value, least=0, most=MOST_RATE, unit="a number of admissions per second")
+        check_rate(name, value, unit="a number of admissions per second")
+
+
 def _check_processes(name: str, value: object) -> None:
     check_number(name, value, least=1, most=MOST_PROCESSES, unit="a whole number of processes", whole=True)
+
+
+def _check_handshakes(name: str, value: object) -> None:
+    check_number(name, value, least=1, unit="a number of TLS handshakes per second", none="four times the rate")
 
 
 core_limit = as_in(Limits, **_LOOSEST_LIMITS)
 tier_limit = as_in(ClientLimits, rate=1.0)
 address_limit = as_in(AddressRules, **_LOOSEST_ADDRESSES)
 wait_s = checked(_check_wait)
+whole_rate = checked(_check_rate)
 held = checked(_check_held)
+handshakes = checked(_check_handshakes)
 process_count = checked(_check_processes)
 as_tuple = BeforeValidator(_read_tuple)
 """A list of TOML or JSON, as a tuple, so that nobody changes it later."""

@@ -1,9 +1,10 @@
 """The settings of one gateway: a frozen tree, defaults included. `herdgate_gateway.settings.load` makes it."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -14,6 +15,7 @@ from herdgate.core.limits import ClientLimits, Limits
 from herdgate.core.tiers import fleet_scopes
 from herdgate.fleet import Fail, Fleet
 from herdgate.origins import AllowedOrigins
+from herdgate.stores.redis.address import Address
 from herdgate_gateway.admin import AdminSettings
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.bridge import RelaySettings
@@ -24,9 +26,11 @@ from herdgate_gateway.settings.fields import (
     as_tuple,
     checked,
     core_limit,
+    handshakes,
     held,
     process_count,
     wait_s,
+    whole_rate,
 )
 from herdgate_gateway.settings.routes import RouteTable
 from herdgate_gateway.settings.table import Table
@@ -48,16 +52,22 @@ __all__ = ["AdminTable", "BreakerTable", "ClassTable", "FleetTable", "RelayTable
 _LIMITS = Limits(rate=None)
 _ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
-_FLEET = Fleet("redis://")
+_FLEET = Fleet("redis://127.0.0.1:6379")
 _in_class, _in_fleet = as_in(AdmissionClass, name=NORMAL.name), as_in(Fleet, redis=_FLEET.redis)
 _DEFAULT_ROUTES = (RouteTable(name="default"),)
 
 
 class TlsTable(Table):
-    """Files of the certificate chain and its key, PEM. Both or neither: without them, clients speak plain HTTP."""
+    """Files of the certificate chain and its key, PEM. Both or neither: without them, clients speak plain HTTP.
+
+    Attributes:
+        handshakes_per_s: TLS handshakes begun per second; who comes beyond them waits to be accepted. None: four times
+            the rate, 100 at least.
+    """
 
     certificate: FilePath | None = None
     key: FilePath | None = None
+    handshakes_per_s: Annotated[float | None, handshakes, Absent("auto")] = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -82,8 +92,13 @@ class AdminTable(Table):
 
 
 class RelayTable(Table):
-    """The relay between clients and workers; see `herdgate_gateway.relay.RelaySettings`."""
+    """The relay between clients and workers; see `herdgate_gateway.relay.RelaySettings`.
 
+    Attributes:
+        mode: `splice` passes bytes on; `messages` takes messages apart and puts them together again.
+    """
+
+    mode: Literal["splice", "messages"] = "splice"
     max_message_bytes: Annotated[int, _in_relay] = _RELAY.max_message_bytes
     max_fragment_bytes: Annotated[int, _in_relay] = Field(default_factory=lambda data: data["max_message_bytes"])
     max_queue: Annotated[int, _in_relay] = _RELAY.max_queue
@@ -91,6 +106,7 @@ class RelayTable(Table):
     idle_s: Annotated[float | None, _in_relay, Absent("none")] = _RELAY.idle_s
     close_s: Annotated[float, _in_relay] = _RELAY.close_s
     stall_s: Annotated[float, _in_relay] = _RELAY.stall_s
+    max_age_s: Annotated[float | None, _in_relay, Absent("none")] = _RELAY.max_age_s
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -100,7 +116,7 @@ class RelayTable(Table):
 
     def settings(self) -> RelaySettings:
         """The same for the relay."""
-        return RelaySettings(**self.model_dump())
+        return RelaySettings(**self.model_dump(exclude={"mode"}))
 
 
 class BreakerTable(Table):
@@ -124,6 +140,18 @@ class FleetTable(Table):
     rate_min: Annotated[float | None, _in_fleet, Absent("none")] = None
     setup_target_s: Annotated[float, _in_fleet] = _FLEET.setup_target_s
     pending_target: Annotated[float, _in_fleet] = _FLEET.pending_target
+
+    def unused(self) -> frozenset[str]:
+        """All of it, without a Redis."""
+        return frozenset() if self.redis else frozenset(type(self).model_fields) - {"redis"}
+
+    def address(self) -> Address | None:
+        """Where its Redis is."""
+        return None if self.redis is None else Address.parse(self.redis.get_secret_value())
+
+    def shown(self) -> str:
+        """In a line for people: `fleet chat at 127.0.0.1:6379`; empty without one."""
+        return f"fleet {self.name} at {address}" if (address := self.address()) else ""
 
     def fleet(self) -> Fleet | None:
         """The same for a gate."""
@@ -159,6 +187,7 @@ class Settings(Table):
 
     Attributes:
         listen: where clients connect; see `herdgate_gateway.listeners`.
+        listener: who accepts them: `own` refuses before a connection costs anything, `asyncio` is the event loop's.
         processes: how many serve the listeners together.
         workers: `ws://host:port`, unique.
         rate: admissions per second, R. None: not set, which `serve` does not take.
@@ -176,9 +205,10 @@ class Settings(Table):
     """
 
     listen: ListenSpecs = ("127.0.0.1:8000",)
+    listener: Literal["own", "asyncio"] = "own" if sys.platform == "linux" else "asyncio"
     processes: Annotated[int, process_count] = 1
     workers: WorkerUrls = ()
-    rate: Annotated[float | None, core_limit, Absent("none")] = None
+    rate: Annotated[float | None, whole_rate, Absent("none")] = None
     burst: Annotated[float | None, core_limit, Absent("none")] = None
     admit_fraction: Annotated[float, core_limit] = _LIMITS.admit_fraction
     session_ttl_s: Annotated[float, core_limit] = _LIMITS.session_ttl_s
@@ -220,6 +250,13 @@ class Settings(Table):
     def secret_texts(self) -> tuple[str, ...] | None:
         """The secrets for `herdgate.Gate`."""
         return None if self.secrets is None else tuple(secret.get_secret_value() for secret in self.secrets)
+
+    @property
+    def tls_rate(self) -> float | None:
+        """TLS handshakes begun per second; None: no limit."""
+        if self.tls.handshakes_per_s is None and self.rate is not None:
+            return max(100.0, 4 * self.rate)
+        return self.tls.handshakes_per_s
 
     def address_rules(self) -> AddressRules:
         """How a peer becomes a client, for every route alike.

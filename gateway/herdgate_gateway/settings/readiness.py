@@ -6,6 +6,7 @@ from pathlib import Path
 
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.tiers import fleet_scopes
+from herdgate.stores.redis.pem_files import check_files
 from herdgate_gateway.auth import Jwt
 from herdgate_gateway.certificates import read_certificate
 from herdgate_gateway.listeners import Unix, read_listen
@@ -20,6 +21,7 @@ def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
     faults = [
         *_needs(settings),
         *_scopes(settings),
+        *_redis(settings),
         *_tls(settings.tls),
         *_key_files(settings),
         *_socket_folders(settings),
@@ -45,6 +47,17 @@ def _scopes(settings: Settings) -> Iterator[ConfigurationError]:
         for name in fleet_scopes(settings.route_limits(route)):
             way_out = 'write "process", or name the Redis of the fleet in fleet.redis'
             yield ConfigurationError(f"routes[{position}].{name}.scope", "fleet", way_out)
+
+
+def _redis(settings: Settings) -> Iterator[ConfigurationError]:
+    address = settings.fleet.address()
+    if address is None:
+        return
+    try:
+        address.connection()  # without redis-py there is none
+        check_files(address, "fleet.redis")
+    except ConfigurationError as error:
+        yield relocated(error, () if error.field == "fleet.redis" else ("fleet",))
 
 
 def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:

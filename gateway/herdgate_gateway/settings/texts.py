@@ -14,6 +14,7 @@ from herdgate.denial import read_statuses
 from herdgate.gate import Gate
 from herdgate.origins import OriginRules
 from herdgate.paths import PathPatterns
+from herdgate.stores.redis.address import Address
 from herdgate_gateway.admin.access import check_token
 from herdgate_gateway.listeners import Tcp, read_listen
 from herdgate_gateway.settings.fields import address_limit, as_tuple, checked
@@ -115,12 +116,7 @@ def _check_token(field: str, value: object) -> None:
 def _check_redis_url(field: str, value: object) -> None:
     if not isinstance(value, str):
         raise ConfigurationError(field, "something else", "write a URL in quotes")
-    from herdgate.stores.redis.address import Address
-
-    try:
-        Address.parse(value)
-    except ConfigurationError as error:
-        raise ConfigurationError(field, "a value not shown", error.way_out) from None
+    Address.parse(value, field)
 
 
 FilePath = Annotated[Path, BeforeValidator(_read_path)]

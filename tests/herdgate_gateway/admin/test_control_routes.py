@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
-from herdgate_gateway.admin import AdminServer, routes
+from herdgate import FleetSnapshot
+from herdgate_gateway.admin import AdminServer, ChildStatus, routes
 from tests.herdgate_gateway.admin.running import Controlled, Still, admin, ask, main_loop
 from tests.servers import poll
 
@@ -159,3 +161,27 @@ def test_limits_of_the_gateway_itself_are_told(socket: Path) -> None:
     with admin(view, socket=socket):
         answer = ask(socket, "/rate", "POST", data={"rate": "3"})
     assert (answer.status_code, answer.text) == (400, "rate: got 3.0; ask the fleet\n")
+
+
+@pytest.mark.parametrize("shared", ["fleet", "children"])
+@pytest.mark.parametrize("given", ["none", "-1", "abc", ""])
+def test_where_a_rate_is_shared_none_is_no_way_out(socket: Path, shared: str, given: str) -> None:
+    with main_loop() as running:
+        status = running.status()
+    if shared == "fleet":
+        fleet = FleetSnapshot(is_up=True, gateways=2, pending=0, open=0, calls=1)
+        status = replace(status, gates={name: replace(gate, fleet=fleet) for name, gate in status.gates.items()})
+    else:
+        status = replace(status, children=[ChildStatus(1, 1, "ready", 0)])
+    with admin(Still(status), socket=socket):
+        answer = ask(socket, "/rate", "POST", data={"rate": given})
+    assert answer.status_code == 400
+    assert answer.text.startswith("rate: got ")
+    assert "no limit" not in answer.text
+    if given == "none":
+        assert "a fleet, or several processes, share one, and need it" in answer.text
+
+
+def test_alone_a_wrong_rate_is_told_of_none(server: AdminServer) -> None:
+    answer = ask(server, "/rate", "POST", data={"rate": "abc"}, headers=BEARER)
+    assert answer.text == "rate: got abc; send rate= and admissions per second, or rate=none for no limit\n"

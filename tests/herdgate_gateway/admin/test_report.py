@@ -1,14 +1,17 @@
 """The text of `herdgate status`."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from herdgate import Gate, Limits
+from herdgate import FleetSnapshot, Gate, Limits
 from herdgate_gateway.admin import Status
 from herdgate_gateway.admin.report import rate_text, report
 from tests.herdgate_gateway.admin.running import Still, Worker, admin, ask
+
+ROOMS = {"ws://a:1": 1_200.0, "ws://b:1": 0.0, "ws://c:1": -1.0, "ws://d:1": float("inf")}
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def test_rate_has_its_unit(rate: float | None, text: str) -> None:
     [
         ((True, 3, 12, 1_204, 9), "fleet: 3 gateways, 1,204 active, 12 pending"),
         ((True, 1, 0, 0, 9), "fleet: 1 gateway, 0 active, 0 pending"),
-        ((False, 3, 12, 1_204, 9), "fleet: Redis does not answer; this gateway admits its share alone"),
+        ((False, 3, 12, 1_204, 9), "fleet: Redis does not answer; this gateway decides alone"),
     ],
 )
 def test_fleet_is_told_where_there_is_one(status: dict[str, Any], fleet: tuple[Any, ...], line: str) -> None:
@@ -73,4 +76,21 @@ def test_fleet_is_told_where_there_is_one(status: dict[str, Any], fleet: tuple[A
     names = ("is_up", "gateways", "pending", "open", "calls")
     for gate in status["gates"].values():
         gate["fleet"] = dict(zip(names, fleet, strict=True))
+    for worker in status["workers"]:
+        worker["room"] = None
     assert report(status).splitlines().count(line) == 1
+
+
+def test_room_of_each_worker_is_told_in_a_fleet(status: dict[str, Any]) -> None:
+    assert " room" not in report(status)
+    gates = {"chat": replace(Gate(Limits(rate=5)).snapshot(), fleet=FleetSnapshot(True, 1, 0, 0, 1, ROOMS))}
+    workers = [Worker(name) for name in (*ROOMS, "ws://e:1")]
+    with admin(Still(Status(gates, workers, time.time(), "1.2.3"))) as server:
+        answer = ask(server, "/status.json").json()
+        metrics = ask(server, "/metrics").text
+    assert [worker["room"] for worker in answer["workers"]] == [1_200, 0, "draining", None, None]
+    lines = report(answer).splitlines()
+    assert lines[-6].split()[-1] == "room"
+    assert [line.split()[-1] for line in lines[-5:]] == ["1,200", "full", "draining", "-", "-"]
+    told = [line for line in metrics.splitlines() if line.startswith("herdgate_worker_room{")]
+    assert [line.split()[-1] for line in told] == ["1200.0", "0.0", "0.0", "+Inf"]

@@ -205,7 +205,7 @@ async def test_rate_and_fraction_are_set_for_all_children() -> None:
         await _admit_all(gateway, 503)
         refused = await ask_control(gateway, "/rate?rate=none", "POST")
         assert refused.status_code == 400
-        assert refused.text.startswith("rate: got None; write a number: several processes without a rate")
+        assert refused.text.startswith("rate: got none; write a number of admissions per second")
 
 
 async def _admit_all(gateway: Serving, code: int) -> None:
@@ -268,3 +268,12 @@ async def test_children_of_a_fleet_share_its_calendar_and_the_parent_holds_none(
                 return rate == 7
 
             await eventually(is_set, "the fleet has the rate")
+
+
+async def test_start_is_said_once_with_the_fleet() -> None:
+    with redis_server() as redis:
+        toml = f'rate = 40\n[fleet]\nredis = "{redis.url}"\nname = "chat"'
+        async with echo_worker() as worker, serving_children(toml, worker.url) as gateway:
+            (line,) = [line for line in gateway.log().splitlines() if "serving on" in line]
+    assert "; fleet chat at 127.0.0.1:" in line
+    assert line.endswith(f"; admin on {gateway.folder}/control")

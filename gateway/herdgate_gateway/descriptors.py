@@ -1,0 +1,33 @@
+"""How many sockets a process has file descriptors for: each one that is relayed takes two.
+
+The limit is raised as far as the system lets us (setrlimit(2)), and what is left of it caps the open sockets: who comes
+beyond that is told so by the gate, with a time to come back, instead of meeting errors.
+"""
+
+import resource
+
+__all__ = ["most_lingering", "most_sockets", "raise_limit"]
+
+RESERVED = 64
+"""Descriptors for listeners, admin, Redis, files; and handshakes on their way."""
+
+
+def raise_limit() -> None:
+    """Take all descriptors that this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def most_lingering() -> int:
+    """Sockets that may be kept at once for clients who have been refused: 16 to 1,000."""
+    return min(1_000, max(16, _limit() // 16))
+
+
+def most_sockets() -> int:
+    """Sockets that may be open in this process at once, 1 at least."""
+    return max(1, (_limit() - RESERVED - most_lingering()) // 2)
+
+
+def _limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,173 @@
+"""Our own listener: accepts in batches, and answers who is refused on the bare socket, before any transport exists.
+
+    accept -> head there, simple, refused: send, close        (two system calls more, and no more)
+           -> anything else: a transport and a FrontDoor, which goes on with what was read
+
+Rules:
+- the system wakes us only for connections whose first bytes are here (TCP_DEFER_ACCEPT), where it can;
+- at most `BATCH` connections a turn, so that sockets that are open get theirs;
+- TLS and the PROXY header come before any head: such connections get their transport at once, and TLS ones no faster
+  than `tls_rate` a second, as each costs a handshake's worth of CPU; the others wait in the backlog, in order;
+- out of descriptors, a spare one says so (`spare`).
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from herdgate_gateway.app import Gateway
+from herdgate_gateway.front_door.bare_line import BareLine
+from herdgate_gateway.front_door.bare_socket import BareSocket, accept, clothed
+from herdgate_gateway.front_door.head import MOST_BYTES, read_head
+from herdgate_gateway.front_door.lingering import Lingering
+from herdgate_gateway.front_door.pace import Pace
+from herdgate_gateway.front_door.protocol import FrontDoor, receive
+from herdgate_gateway.front_door.spare import SpareDescriptor
+
+__all__ = ["BATCH", "OwnListener"]
+
+BATCH = 64
+"""Connections accepted in one turn of the loop."""
+
+DEFER_S = 5
+"""Seconds the system waits for the first bytes of a connection."""
+
+_END = b"\r\n\r\n"
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_logger = logging.getLogger("herdgate.gateway")
+
+
+class OwnListener:
+    """Serves listening sockets until it is closed; it does not own them.
+
+    Args:
+        listeners: non-blocking.
+        gateway: decides.
+        make: a FrontDoor for a connection that needs one.
+        context: TLS.
+        is_plain: heads come first, without a PROXY header before them.
+        tls_rate: TLS handshakes begun per second. None: no limit.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[socket.socket],
+        gateway: Gateway,
+        make: Callable[[], FrontDoor],
+        *,
+        context: ssl.SSLContext | None,
+        is_plain: bool,
+        tls_rate: float | None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listeners = listeners
+        self._gateway, self._make, self._context = gateway, make, context
+        self._reads_heads = is_plain and context is None
+        self._lingering = Lingering(self._loop)
+        self._spare = SpareDescriptor()
+        self._moving: set[asyncio.Task[None]] = set()
+        self._resting: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._pace = Pace(tls_rate, self._loop.time()) if context is not None and tls_rate else None
+        self._complained = False
+        for listener in listeners:
+            if self._reads_heads and listener.family != socket.AF_UNIX and hasattr(socket, "TCP_DEFER_ACCEPT"):
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_S)
+            self._listen(listener)
+
+    def close(self) -> None:
+        """Accept no more; harmless to repeat."""
+        for resting in self._resting.values():
+            resting.cancel()
+        for listener in self._listeners:
+            if listener.fileno() >= 0:
+                self._loop.remove_reader(listener.fileno())
+
+    async def aclose(self) -> None:
+        """Let go of all that is not handed on."""
+        self.close()
+        self._lingering.close()
+        self._spare.close()
+        for task in self._moving:
+            task.cancel()
+        await asyncio.gather(*self._moving, return_exceptions=True)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(BATCH):
+            if self._pace is not None and (wait_s := self._pace.take(self._loop.time())):
+                self._rest(listener, wait_s)
+                return
+            try:
+                accepted, address = accept(listener)
+            except BlockingIOError:
+                return
+            except OSError as error:  # the connection's, which is gone; or there is no room for one more
+                if error.errno not in _FULL or not self._turn_away(listener):
+                    return
+            else:
+                self._receive(accepted, address)
+
+    def _rest(self, listener: socket.socket, seconds: float) -> None:
+        self._loop.remove_reader(listener.fileno())
+        self._resting[listener] = self._loop.call_later(seconds, self._listen, listener)
+
+    def _listen(self, listener: socket.socket) -> None:
+        self._resting.pop(listener, None)
+        self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def _turn_away(self, listener: socket.socket) -> bool:
+        if not self._complained:
+            self._complained = True
+            _logger.error("out of file descriptors: raise RLIMIT_NOFILE (ulimit -n), or lower max_open (said once)")
+        return self._spare.turn_away(listener)
+
+    def _receive(self, accepted: BareSocket, address: Any) -> None:
+        data = self._read(accepted) if self._reads_heads else b""
+        end = data.find(_END) + len(_END)
+        client = None if accepted.family == socket.AF_UNIX else (str(address[0]), int(address[1]))
+        scope = None if end < len(_END) else read_head(data[:end], client=client, server=None, scheme="ws")
+        if scope is None:
+            self.move(accepted, lambda door: door.data_received(data) if data else door.expect_head(), _nothing)
+            return
+        line = BareLine(self, accepted, data[:end], data[end:])
+        line.visitor = visitor = receive(self._gateway, scope, line)
+        if visitor is not None:
+            visitor.arrive()
+
+    def _read(self, accepted: BareSocket) -> bytes:
+        try:
+            return accepted.recv(MOST_BYTES, socket.MSG_DONTWAIT)
+        except OSError:  # nothing is here yet, or nothing will ever be, which its transport finds out
+            return b""
+
+    def move(self, accepted: BareSocket, go_on: Callable[[FrontDoor], None], give_up: Callable[[], None]) -> None:
+        """Give a connection a transport, and go on there; or give up, if its client has gone."""
+        task = self._loop.create_task(self._connect(accepted, go_on, give_up))
+        self._moving.add(task)
+        task.add_done_callback(self._moving.discard)
+
+    def linger(self, accepted: BareSocket) -> None:
+        """Close a connection once its client has read what it was told."""
+        self._lingering.add(accepted)
+
+    async def _connect(
+        self, accepted: BareSocket, go_on: Callable[[FrontDoor], None], give_up: Callable[[], None]
+    ) -> None:
+        sock = clothed(accepted)
+        door = self._make()
+        door.go_on(go_on)
+        try:
+            await self._loop.connect_accepted_socket(lambda: door, sock, ssl=self._context)
+        except OSError:  # its client is gone, or speaks no TLS
+            pass
+        finally:
+            if door.transport is None:
+                give_up()
+                sock.close()
+
+
+def _nothing() -> None:
+    """Nobody has arrived yet on a connection without a head."""

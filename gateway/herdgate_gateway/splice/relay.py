@@ -1,0 +1,136 @@
+"""The relay, byte by byte: what the front door calls for a client that the gate has admitted.
+
+    dial -> the worker's 101 -> join -> ... -> ended
+
+Rules:
+- nothing is sent to the client before the worker has answered: its 101 becomes the client's 101, its refusal the
+  client's refusal, whole (`WorkerRefused`); anything else is `Refused`;
+- one arrival is one attempt at one worker, on a fresh connection: at the one that the fleet has granted, if any;
+- a dial that is cancelled leaves nothing, neither socket nor assignment;
+- a worker that breaks the rules, or a client that leaves, is nobody's error here: nothing is logged for one client.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+
+from herdgate import Refused
+from herdgate.asgi import Scope
+from herdgate.core.clients import ForwardingHeader
+from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.headers import Forwarding, request_headers
+from herdgate_gateway.splice.handshake import Handshake
+from herdgate_gateway.splice.joint import Joint
+from herdgate_gateway.splice.sweeper import Sweeper
+from herdgate_gateway.splice.upstream import Upstream, dial
+from herdgate_gateway.worker_leg import WorkerFailed, WorkerRefused
+from herdgate_gateway.workers import Assignment, WorkerPool
+
+__all__ = ["SpliceRelay"]
+
+ABORT_S = 1.0
+"""Seconds for the loop to see aborted connections off."""
+
+
+class SpliceRelay:
+    """Joins clients and workers.
+
+    Args:
+        pool: the workers.
+        settings: its limits.
+        trusted_proxies: networks of peers whose word on the client's address and scheme is passed on.
+        forwarding_header: where they write the address.
+        member: what the fleet calls this process; workers are told it, and report by it.
+
+    Attributes:
+        forwarding: what workers are told of the clients.
+
+    Raises:
+        ConfigurationError: one of these is not of its kind.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        settings: RelaySettings,
+        *,
+        trusted_proxies: Sequence[str] = (),
+        forwarding_header: ForwardingHeader = "x-forwarded-for",
+        member: str | None = None,
+    ) -> None:
+        self._pool, self._settings = pool, settings
+        self._told = [] if member is None else [("herdgate-gateway", member)]
+        self.forwarding = Forwarding(trusted_proxies, forwarding_header)
+        self._sweeper = Sweeper(settings)
+
+    @property
+    def joints(self) -> Collection[Joint]:
+        """Those that are open."""
+        return self._sweeper.joints
+
+    async def dial(self, scope: Scope, worker: str | None = None) -> Upstream:
+        """Take a client's handshake to a worker.
+
+        Args:
+            scope: the client's; its handshake has been checked.
+            worker: the URL of the one that the fleet has granted.
+
+        Returns:
+            What is to be joined with the client, or discarded.
+
+        Raises:
+            Refused: `upstream`: no worker may have it (502), the one chosen is out of reach or speaks no sense (502),
+                or has not answered in time (504).
+            WorkerRefused: it said no; its answer is the client's.
+        """
+        assignment = self._pool.choose(worker)
+        if assignment is None:
+            raise Refused("upstream")
+        try:
+            return await self._dial(scope, assignment)
+        except BaseException:
+            assignment.release()
+            raise
+
+    def join(
+        self, upstream: Upstream, client: asyncio.Transport, ended: Callable[[], None], early: bytes = b""
+    ) -> Joint:
+        """Send the client its 101, and let the bytes pass.
+
+        Args:
+            upstream: of `dial`.
+            client: its connection, to which nothing has been written, with its TCP options set; whether it is being
+                read does not matter.
+            ended: called once, when both connections are gone; within this call, if both are by now.
+            early: what the client sent before its 101.
+        """
+        joint = Joint(self._settings, upstream, client, self._sweeper, ended)
+        self._sweeper.add(joint)
+        joint.start(upstream, early)
+        return joint
+
+    async def aclose(self, code: int, reason: str, within_s: float) -> None:
+        """Close all that is open, and abort what is left after that many seconds."""
+        for joint in tuple(self.joints):
+            joint.close(code, reason)
+        await self._sweeper.wait_empty(within_s)
+        for joint in tuple(self.joints):
+            joint.abort()
+        await self._sweeper.wait_empty(ABORT_S)
+
+    async def _dial(self, scope: Scope, assignment: Assignment) -> Upstream:
+        """Dial, and tell the pool what came of it."""
+        handshake = Handshake(scope, request_headers(scope, self.forwarding) + self._told)
+        try:
+            async with asyncio.timeout(self._settings.setup_s):
+                upstream = await dial(handshake, assignment)
+        except TimeoutError:
+            assignment.failed()
+            raise Refused("upstream", 504) from None
+        except WorkerRefused:
+            assignment.answered()
+            raise
+        except WorkerFailed as failed:
+            (assignment.answered if failed.is_alive else assignment.failed)()
+            raise Refused("upstream") from failed
+        assignment.connected()
+        return upstream
