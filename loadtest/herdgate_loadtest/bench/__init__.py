@@ -1,5 +1,7 @@
 """`herdgate bench`: what the promises of a fleet cost, and whether they hold, measured on this machine.
 
+The data plane beside its peers is in `herdgate_loadtest.bench.sides`; the rest is `herdgate bench fleet`:
+
     this process: crowds, gates ──▶ gateways (echo apps, each a process) ──▶ redis-server, started here
                             └─────▶ relays (`herdgate serve`, each a process) ──▶ workers, each a process
 

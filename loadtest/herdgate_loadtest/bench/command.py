@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -11,17 +11,16 @@ import uvloop
 
 from herdgate_loadtest.bench.figures import FIGURES
 from herdgate_loadtest.bench.finding import Finding
+from herdgate_loadtest.bench.sides.kinds import KINDS
+from herdgate_loadtest.bench.sides.kinds import run as run_kind
+from herdgate_loadtest.bench.sides.outcome import Outcome
+from herdgate_loadtest.bench.sides.report import table
 from herdgate_loadtest.bench.suite import MEMBERS, Load, Report, run
 from herdgate_loadtest.errors import ConfigurationError, CrowdError
 
 __all__ = ["bench"]
 
 bench = typer.Typer(no_args_is_help=True, help="Measure whether what herdgate promises holds on this machine.")
-
-
-@bench.callback()
-def _group() -> None:
-    """Measure whether what herdgate promises holds on this machine."""  # also keeps `fleet` a subcommand
 
 
 @bench.command()
@@ -55,6 +54,37 @@ def fleet(
     sys.exit(0 if report.holds else 1)
 
 
+def _side_by_side(name: str) -> Callable[..., None]:
+    """The command of one benchmark."""
+
+    def command(
+        fast: Annotated[
+            bool, typer.Option("--fast", help="Short slots: to see that it works. The figures prove nothing.")
+        ] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    ) -> None:
+        try:
+            outcome = run_kind(name, fast=fast)
+        except CrowdError as error:
+            typer.echo(f"herdgate: {error}", err=True)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            sys.exit(130)
+        if as_json:
+            typer.echo(json.dumps(outcome.as_dict(), allow_nan=False))
+        else:
+            for line in table(name, KINDS[name].unit, outcome):
+                typer.echo(line)
+        _conclude(outcome)
+        sys.exit(0 if outcome.holds else 1)
+
+    return command
+
+
+for _name, _kind in KINDS.items():
+    bench.command(_name, help=f"{_kind.about} Exit code: as for `fleet`.")(_side_by_side(_name))
+
+
 def _members(only: Sequence[str] | None) -> list[str]:
     for name in only or ():
         if name not in MEMBERS:
@@ -74,7 +104,7 @@ def _say_nothing(member: str, finding: Finding, load: Load) -> None:
     """For `--json`, which prints all at the end."""
 
 
-def _conclude(report: Report) -> None:
+def _conclude(report: Report | Outcome) -> None:
     """What does not hold, and what proves nothing."""
     for line in report.missed:
         typer.echo(f"herdgate: missed: {line}", err=True)

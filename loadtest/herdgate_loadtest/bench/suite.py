@@ -2,12 +2,12 @@
 
 import math
 import os
-import resource
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from herdgate_loadtest.bench import capacity, cost, flush, latency, leak, outage, pressure, recovery, ticket
+from herdgate_loadtest.bench.descriptors import raise_descriptors
 from herdgate_loadtest.bench.figures import missed
 from herdgate_loadtest.bench.finding import Finding
 
@@ -89,7 +89,7 @@ async def run(members: Iterable[str], *, fast: bool, tell: Callable[[str, Findin
     Raises:
         LoadtestError: one of them could not be run.
     """
-    _raise_descriptors()
+    raise_descriptors()
     report = Report()
     for member in members:
         before = os.getloadavg()[0]
@@ -98,12 +98,6 @@ async def run(members: Iterable[str], *, fast: bool, tell: Callable[[str, Findin
         report.add(member, finding, load)
         tell(member, finding, load)
     return report
-
-
-def _raise_descriptors() -> None:
-    """All that is allowed, for the gateways too: they inherit it."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _plain(numbers: Mapping[str, float]) -> dict[str, float | str]:

@@ -1,28 +1,15 @@
-"""What a decision costs, in steps of the plainest keyed rate limiter. Fails if a bound is missed.
+"""What `herdgate bench decide` times: decisions of the core, and the plainest keyed rate limiter as their measure.
 
-How it is measured. Every case has processes of its own, and in each the case and the plain step take turns of a
-thousand steps, so that whatever else the machine does meets both. A value is the ratio of their CPU times; pyperf runs
-the processes, in rounds over all cases, and the table shows medians over all rounds.
-
-What is measured. The crowd is a replay: 10,000 clients reconnect in one second before a rate of 500, most of them obey,
-some do not, and every arrival until the last of them is in is recorded with the ticket it shows. Below it, the paths:
-arrivals of one kind each. A full denial goes from the arrival of a newcomer to the bytes of its refusal.
+The crowd is a replay: 10,000 clients reconnect in one second before a rate of 500, most of them obey, some do not, and
+every arrival until the last of them is in is recorded with the ticket it shows. Below it, the paths: arrivals of one
+kind each. A full denial goes from the arrival of a newcomer to the bytes of its refusal.
 """
 
-import contextlib
 import heapq
-import io
 import random
-import statistics
-import sys
-import time
-from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import islice
 from typing import NamedTuple
-
-import pyperf  # type: ignore[import-untyped]
 
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.calendar import Calendar
@@ -33,6 +20,9 @@ from herdgate.core.limits import ClientLimits, Limits
 from herdgate.core.tickets import Ticket
 from herdgate.denial import Headers, http_denial
 from herdgate.gate import Gate
+from herdgate_loadtest.errors import CrowdError
+
+__all__ = ["CASES", "TURN", "UNTIMED", "Case", "PlainGcra", "Steps", "check_crowd", "decide", "plain_step", "turns"]
 
 RATE = 500
 CLIENTS = 10_000
@@ -41,21 +31,25 @@ KEYED_STEPS = 20_000
 STEPS = 1_900  # of one path
 TICK_S = 1e-7  # between arrivals of one path: time passes, but all of them together earn no token
 ORIGIN_MS = 1_700_000_000_000
-CALENDAR_BOUND, DENIAL_BOUND = 8.0, 60.0
-ROUNDS, FAST_ROUNDS = 8, 3
-TURN, UNTIMED = 1_000, 200  # steps of one turn, and how many of them are not timed
+TURN, UNTIMED = 1_000, 200
+"""Steps of one turn, and how many of them are not timed."""
 
 Steps = tuple[Callable[..., object], list[object], list[object]]
 """A call and what it is called with, step by step."""
 
 
 class Case(NamedTuple):
-    """One line of the table. `prepare` makes fresh state, untimed; `loops` makes a value take some 30 ms."""
+    """What is timed.
+
+    Attributes:
+        name: as in the report.
+        prepare: makes fresh state, untimed.
+        loops: times that it is gone through for one value, some 30 ms.
+    """
 
     name: str
     prepare: Callable[[], Steps]
     loops: int
-    bound: float | None = None
 
 
 class PlainGcra:
@@ -139,22 +133,16 @@ def crowd_step() -> Steps:
     return new_calendar().arrive, *crowd_arrivals()
 
 
-def describe_crowd() -> str:
-    """The mix of the replay, and proof that a fresh calendar answers it as it was recorded."""
+def check_crowd() -> None:
+    """A fresh calendar answers the replay as it was recorded.
+
+    Raises:
+        CrowdError: it does not.
+    """
     arrive, times, tickets = crowd_step()
-    mix: Counter[str] = Counter()
-    for now, shown in zip(times, tickets, strict=True):
-        grant = arrive(now, shown)
-        assert isinstance(grant, Grant)
-        if grant.admitted:
-            mix["admitted"] += 1
-        elif grant.ticket is shown:
-            mix["told again" if shown else "told no time"] += 1
-        else:
-            mix["given a firm slot" if grant.ticket and grant.ticket.kind == "firm" else "given a hint"] += 1
-    assert mix["admitted"] == CLIENTS, "the replay is not what was recorded"
-    shares = ", ".join(f"{kind} {count / len(times):.0%}" for kind, count in mix.most_common())
-    return f"The crowd: {len(times):,} arrivals of {CLIENTS:,} clients; {shares}."
+    grants = [arrive(now, shown) for now, shown in zip(times, tickets, strict=True)]
+    if sum(isinstance(grant, Grant) and grant.admitted for grant in grants) != CLIENTS:
+        raise CrowdError("the replay of the crowd is not what was recorded: report it")
 
 
 def from_now(now: float) -> list[object]:
@@ -257,18 +245,19 @@ def full_denial_with_limits() -> Steps:
 
 
 CASES = [
-    Case("KeyedGcra, bounded table", keyed_step, 2),
-    Case("calendar, in a crowd", crowd_step, 1, CALENDAR_BOUND),
-    Case("  newcomer: admitted", newcomer_admitted, 20),
-    Case("  newcomer: a hint", newcomer_hinted, 10),
-    Case("  early ticket: told again", early_ticket, 15),
-    Case("  due hint: admitted", due_hint_admitted, 8),
-    Case("  due hint: a firm slot", due_hint_firm, 6),
-    Case("  due firm slot: admitted", due_firm_admitted, 8),
-    Case("  spent hint: a hint", spent_hint_hinted, 6),
-    Case("denial with ticket, on the wire", full_denial, 2, DENIAL_BOUND),
-    Case("  the same, all client limits on", full_denial_with_limits, 2),
+    Case("keyed_gcra", keyed_step, 2),
+    Case("calendar", crowd_step, 1),
+    Case("newcomer_admitted", newcomer_admitted, 20),
+    Case("newcomer_hinted", newcomer_hinted, 10),
+    Case("early_ticket", early_ticket, 15),
+    Case("due_hint_admitted", due_hint_admitted, 8),
+    Case("due_hint_firm", due_hint_firm, 6),
+    Case("due_firm_admitted", due_firm_admitted, 8),
+    Case("spent_hint_hinted", spent_hint_hinted, 6),
+    Case("denial", full_denial, 2),
+    Case("denial_all_limits", full_denial_with_limits, 2),
 ]
+"""A keyed limiter whose table is bounded, a calendar in a crowd, its paths, a denial with a ticket on the wire."""
 
 
 def turns(steps: Steps) -> Iterator[Steps]:
@@ -277,90 +266,3 @@ def turns(steps: Steps) -> Iterator[Steps]:
     for start in range(0, len(first) - UNTIMED, TURN):
         turn = slice(start, start + TURN)
         yield call, first[turn], [Ticket(*shown) if isinstance(shown, Ticket) else shown for shown in second[turn]]
-
-
-def plain_turns() -> Iterator[Steps]:
-    while True:
-        yield from turns(plain_step())
-
-
-def time_turn(turn: Steps) -> float:
-    """CPU seconds of an average step. `map` and `deque` call without a line of Python between two steps.
-
-    The first steps bring back to the processor's caches what the turn of the other evicted; they are not timed.
-    """
-    call, first, second = turn
-    steps = map(call, first, second)
-    deque(islice(steps, UNTIMED), maxlen=0)
-    began = time.process_time()
-    deque(steps, maxlen=0)
-    return (time.process_time() - began) / (len(first) - UNTIMED)
-
-
-def time_plain(loops: int) -> float:
-    """CPU seconds of `loops` plain steps."""
-    return statistics.mean(time_turn(turn) for turn, _ in zip(plain_turns(), range(100), strict=False)) * loops
-
-
-def time_in_plain_steps(loops: int, prepare: Callable[[], Steps]) -> float:
-    """`loops` average steps, in plain steps."""
-    plain = plain_turns()
-    taken = plain_taken = 0.0
-    for _ in range(loops):
-        for turn in turns(prepare()):
-            taken += time_turn(turn)
-            time_turn(next(plain))  # so that the plain step is as fast beside the case as it is alone
-            plain_taken += time_turn(next(plain))
-    return taken / plain_taken * loops
-
-
-def measure(runner: pyperf.Runner, rounds: int) -> tuple[list[float], dict[str, list[float]]]:
-    """CPU seconds of a plain step, and every case in plain steps: some values a round."""
-    plain: list[float] = []
-    values: dict[str, list[float]] = {case.name: [] for case in CASES}
-    for number in range(rounds):
-        plain += run(runner, f"plain #{number}", 1, time_plain)
-        for case in CASES:
-            values[case.name] += run(runner, f"{case.name} #{number}", case.loops, time_in_plain_steps, case.prepare)
-    return plain, values
-
-
-def run(runner: pyperf.Runner, name: str, loops: int, *call: object) -> tuple[float, ...]:
-    """The values of one benchmark; none in a process that measures another one."""
-    runner.args.loops = loops
-    with contextlib.redirect_stdout(io.StringIO()):  # some lines each; the table says it all
-        benchmark = runner.bench_time_func(name, *call)
-    return benchmark.get_values() if benchmark is not None else ()
-
-
-def report(plain: list[float], values: dict[str, list[float]]) -> list[str]:
-    """Print the table; the bounds that are missed."""
-    missed = []
-    plain_us = statistics.median(plain) * 1e6
-    print(f"{'median of one step':34}{'us':>8}{'x plain':>9}{'bound':>7}   middle half, x plain")
-    print(f"{'plain keyed GCRA, one dict':34}{plain_us:8.3f}{1:9.2f}")
-    for case in CASES:
-        low, median, high = statistics.quantiles(values[case.name], n=4)
-        bound = f"{case.bound:g}" if case.bound else ""
-        print(f"{case.name:34}{median * plain_us:8.3f}{median:9.2f}{bound:>7}   {low:.2f} to {high:.2f}")
-        if case.bound and median > case.bound:
-            missed.append(f"{case.name}: {median:.1f} plain steps, more than {case.bound:g}")
-    return missed
-
-
-def main() -> None:
-    """Run the cases, print the table, fail if a bound is missed."""
-    runner = pyperf.Runner(values=3, warmups=1, processes=1)
-    args = runner.parse_args()
-    args.processes = 1  # rounds take their place
-    plain, values = measure(runner, FAST_ROUNDS if args.fast or args.debug_single_value else ROUNDS)
-    if args.worker:
-        return
-    print(describe_crowd())
-    missed = report(plain, values)
-    if missed:
-        sys.exit("\n".join(["bounds missed:", *missed]))
-
-
-if __name__ == "__main__":
-    main()
