@@ -1,7 +1,6 @@
 """The line of a visitor that has a socket and nothing else: enough to be refused on. All else gets it a transport."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
 from herdgate.core.permits import Permit
@@ -50,12 +49,14 @@ class BareLine:
     def answer(self, data: bytes, *, lingers: bool) -> None:
         """Send the last bytes: few enough for the buffer of a new socket."""
         self.visitor = None
-        with suppress(OSError):
+        try:
             self._accepted.send(data, LAST)
-            if lingers:
-                self._owner.linger(self._accepted)
-                return
-        self._accepted.close()
+        except OSError:  # its client is gone
+            lingers = False
+        if lingers:
+            self._owner.linger(self._accepted)
+        else:
+            self._accepted.close()
 
     def admit(self, permit: Permit) -> None:
         """Take the visitor in, on a line that lasts."""

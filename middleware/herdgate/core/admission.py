@@ -189,9 +189,8 @@ class AdmissionControl:
 
     def charge(self, client: Client, now: float) -> Denied | None:
         """Count one arrival against every rate that holds for this client here, or against none and refuse."""
-        over = self._rates.wait(client, now)
+        over = self._rates.charge(client, now)
         if over is None:
-            self._rates.charge(client, now)
             return None
         wait, rate = over
         quota = Quota.of(rate.rate, rate.burst)

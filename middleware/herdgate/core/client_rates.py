@@ -47,16 +47,22 @@ class ClientRates:
 
     def wait(self, client: Client, now: float) -> tuple[float, KeyedGcra] | None:
         """How many seconds this client has to wait, and for which of its rates; None: it need not."""
+        for rate, key in self._of(client) if self._tiers else ():
+            if wait_s := rate.wait(key, now):
+                return wait_s, rate
+        return None
+
+    def charge(self, client: Client, now: float) -> tuple[float, KeyedGcra] | None:
+        """Count one arrival against all of them; where one says to wait, as `wait`, and nothing is counted."""
         if not self._tiers:
             return None
-        waits = ((rate.wait(key, now), rate) for rate, key in self._of(client))
-        return next((over for over in waits if over[0]), None)
-
-    def charge(self, client: Client, now: float) -> None:
-        """Count one arrival. Call it only after `wait` said None."""
-        if self._tiers:
-            for rate, key in self._of(client):
-                rate.charge(key, now)
+        cells = list(self._of(client))
+        for rate, key in cells:
+            if wait_s := rate.wait(key, now):
+                return wait_s, rate
+        for rate, key in cells:
+            rate.charge(key, now)
+        return None
 
     def give_back(self, client: Client, charged_at: float, now: float) -> None:
         """Undo one `charge`."""
