@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from herdgate.core.permits import Permit
-from herdgate_gateway.front_door.bare_socket import LAST, BareSocket
+from herdgate_gateway.front_door.bare_socket import BareSocket
 from herdgate_gateway.front_door.protocol import FrontDoor, has_hung_up
 from herdgate_gateway.front_door.visitor import Visitor
 
@@ -18,8 +18,8 @@ class Owner(Protocol):
         """Give a connection a transport, and go on there; or give up, if its client has gone."""
         ...
 
-    def linger(self, accepted: BareSocket) -> None:
-        """Close a connection once its client has read what it was told."""
+    def refuse(self, accepted: BareSocket, data: bytes, *, lingers: bool) -> None:
+        """Send the last bytes of a connection."""
         ...
 
 
@@ -47,16 +47,9 @@ class BareLine:
         return has_hung_up(self._accepted)
 
     def answer(self, data: bytes, *, lingers: bool) -> None:
-        """Send the last bytes: few enough for the buffer of a new socket."""
+        """Send the last bytes."""
         self.visitor = None
-        try:
-            self._accepted.send(data, LAST)
-        except OSError:  # its client is gone
-            lingers = False
-        if lingers:
-            self._owner.linger(self._accepted)
-        else:
-            self._accepted.close()
+        self._owner.refuse(self._accepted, data, lingers=lingers)
 
     def admit(self, permit: Permit) -> None:
         """Take the visitor in, on a line that lasts."""

@@ -5,7 +5,8 @@
 
 Rules:
 - the system wakes us only for connections whose first bytes are here (TCP_DEFER_ACCEPT), where it can;
-- at most `BATCH` connections a turn, so that sockets that are open get theirs;
+- at most `BATCH` connections a turn, so that sockets that are open get theirs; as long as some are refused, the next
+  ones are looked for every 2 ms, and not announced one by one;
 - TLS and the PROXY header come before any head: such connections get their transport at once, and TLS ones no faster
   than `tls_rate` a second, as each costs a handshake's worth of CPU; the others wait in the backlog, in order;
 - out of descriptors, a spare one says so (`spare`).
@@ -21,7 +22,7 @@ from typing import Any
 
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.front_door.bare_line import BareLine
-from herdgate_gateway.front_door.bare_socket import BareSocket, accept, clothed
+from herdgate_gateway.front_door.bare_socket import LAST, BareSocket, accept, clothed
 from herdgate_gateway.front_door.head import MOST_BYTES, read_head
 from herdgate_gateway.front_door.lingering import Lingering
 from herdgate_gateway.front_door.pace import Pace
@@ -32,6 +33,12 @@ __all__ = ["BATCH", "OwnListener"]
 
 BATCH = 64
 """Connections accepted in one turn of the loop."""
+
+FULL_S = 0.1
+"""Seconds without a look while there is not even a descriptor to say so with."""
+
+TICK_S = 0.002
+"""Seconds between two looks at a crowd. Woken for each connection, the process would wake up cold each time."""
 
 DEFER_S = 5
 """Seconds the system waits for the first bytes of a connection."""
@@ -71,6 +78,9 @@ class OwnListener:
         self._spare = SpareDescriptor()
         self._moving: set[asyncio.Task[None]] = set()
         self._resting: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._came: list[tuple[BareSocket, bytes, Any]] = []
+        self._refused: list[tuple[BareSocket, bytes, bool]] = []
+        self._is_deciding = False
         self._pace = Pace(tls_rate, self._loop.time()) if context is not None and tls_rate else None
         self._complained = False
         for listener in listeners:
@@ -95,28 +105,62 @@ class OwnListener:
             task.cancel()
         await asyncio.gather(*self._moving, return_exceptions=True)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _listen(self, listener: socket.socket) -> None:
+        """Be woken for the next connection."""
+        self._loop.add_reader(listener.fileno(), self._wake, listener)
+
+    def _wake(self, listener: socket.socket) -> None:
+        rest_s = self._serve(listener)
+        if rest_s:
+            self._loop.remove_reader(listener.fileno())
+            self._rest(listener, rest_s)
+
+    def _rest(self, listener: socket.socket, seconds: float) -> None:
+        """Look again after so many seconds, woken or not."""
+        self._resting[listener] = self._loop.call_later(seconds, self._look, listener)
+
+    def _look(self, listener: socket.socket) -> None:
+        del self._resting[listener]
+        rest_s = self._serve(listener)
+        if rest_s:
+            self._rest(listener, rest_s)
+        else:
+            self._listen(listener)
+
+    def _serve(self, listener: socket.socket) -> float:
+        """Serve who waits, in three rounds: the system's work and ours in turns would each find its caches cold.
+
+        Returns:
+            Seconds until it is worth looking again; 0: as soon as somebody comes.
+        """
+        rest_s = self._take(listener)
+        came, self._came = self._came, []
+        self._is_deciding = True
+        for accepted, data, address in came:
+            self._receive(accepted, data, address)
+        self._is_deciding = False
+        refused, self._refused = self._refused, []
+        for accepted, data, lingers in refused:
+            self._end(accepted, data, lingers=lingers)
+        return max(rest_s, TICK_S if refused else 0.0)
+
+    def _take(self, listener: socket.socket) -> float:
+        """Accept a batch, and read what is there; as `_serve`."""
         for _ in range(BATCH):
             if self._pace is not None and (wait_s := self._pace.take(self._loop.time())):
-                self._rest(listener, wait_s)
-                return
+                return wait_s
             try:
                 accepted, address = accept(listener)
             except BlockingIOError:
-                return
-            except OSError as error:  # the connection's, which is gone; or there is no room for one more
-                if error.errno not in _FULL or not self._turn_away(listener):
-                    return
+                break
+            except OSError as error:
+                if error.errno not in _FULL:  # this one is gone
+                    break
+                if not self._turn_away(listener):
+                    return FULL_S
             else:
-                self._receive(accepted, address)
-
-    def _rest(self, listener: socket.socket, seconds: float) -> None:
-        self._loop.remove_reader(listener.fileno())
-        self._resting[listener] = self._loop.call_later(seconds, self._listen, listener)
-
-    def _listen(self, listener: socket.socket) -> None:
-        self._resting.pop(listener, None)
-        self._loop.add_reader(listener.fileno(), self._accept, listener)
+                self._came.append((accepted, self._read(accepted) if self._reads_heads else b"", address))
+        return 0.0
 
     def _turn_away(self, listener: socket.socket) -> bool:
         if not self._complained:
@@ -124,8 +168,7 @@ class OwnListener:
             _logger.error("out of file descriptors: raise RLIMIT_NOFILE (ulimit -n), or lower max_open (said once)")
         return self._spare.turn_away(listener)
 
-    def _receive(self, accepted: BareSocket, address: Any) -> None:
-        data = self._read(accepted) if self._reads_heads else b""
+    def _receive(self, accepted: BareSocket, data: bytes, address: Any) -> None:
         end = data.find(_END) + len(_END)
         client = None if accepted.family == socket.AF_UNIX else (str(address[0]), int(address[1]))
         scope = None if end < len(_END) else read_head(data[:end], client=client, server=None, scheme="ws")
@@ -149,9 +192,22 @@ class OwnListener:
         self._moving.add(task)
         task.add_done_callback(self._moving.discard)
 
-    def linger(self, accepted: BareSocket) -> None:
-        """Close a connection once its client has read what it was told."""
-        self._lingering.add(accepted)
+    def refuse(self, accepted: BareSocket, data: bytes, *, lingers: bool) -> None:
+        """Send the last bytes of a connection, which fit into a new socket; now, or with a batch."""
+        if self._is_deciding:
+            self._refused.append((accepted, data, lingers))
+        else:
+            self._end(accepted, data, lingers=lingers)
+
+    def _end(self, accepted: BareSocket, data: bytes, *, lingers: bool) -> None:
+        try:
+            accepted.send(data, LAST)
+        except OSError:  # its client is gone
+            lingers = False
+        if lingers:
+            self._lingering.add(accepted)
+        else:
+            accepted.close()
 
     async def _connect(
         self, accepted: BareSocket, go_on: Callable[[FrontDoor], None], give_up: Callable[[], None]

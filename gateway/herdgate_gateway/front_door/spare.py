@@ -22,12 +22,15 @@ class SpareDescriptor:
 
     def turn_away(self, listener: socket.socket) -> bool:
         """Accept one connection, tell it that there is no room, and close it; False if none is waiting."""
+        if self._fd is None:
+            self._keep()  # another thread was quicker the last time
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
         try:
             accepted, _ = listener.accept()
         except OSError:
+            self._keep()
             return False
         with accepted, suppress(OSError):
             accepted.recv(65_536, socket.MSG_DONTWAIT)
