@@ -34,6 +34,9 @@ __all__ = ["BATCH", "OwnListener"]
 BATCH = 64
 """Connections accepted in one turn of the loop."""
 
+USUAL_BYTES = 4_096
+"""Of a head, most of them."""
+
 FULL_S = 0.1
 """Seconds without a look while there is not even a descriptor to say so with."""
 
@@ -181,10 +184,15 @@ class OwnListener:
             visitor.arrive()
 
     def _read(self, accepted: BareSocket) -> bytes:
+        """What is here of a connection; nothing yet, or never, as its transport will find out."""
+        data = b""
         try:
-            return accepted.recv(MOST_BYTES, socket.MSG_DONTWAIT)
-        except OSError:  # nothing is here yet, or nothing will ever be, which its transport finds out
-            return b""
+            data = accepted.recv(USUAL_BYTES, socket.MSG_DONTWAIT)
+            if len(data) == USUAL_BYTES:
+                data += accepted.recv(MOST_BYTES, socket.MSG_DONTWAIT)
+        except OSError:
+            pass
+        return data
 
     def move(self, accepted: BareSocket, go_on: Callable[[FrontDoor], None], give_up: Callable[[], None]) -> None:
         """Give a connection a transport, and go on there; or give up, if its client has gone."""

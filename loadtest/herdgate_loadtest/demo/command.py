@@ -34,11 +34,11 @@ def demo(
     Starts a gateway in front of two workers (a chat app) on loopback ports, each a process. Ctrl-C ends it.
     """
     plan = _plan(herd, rate)
-    make_room(herd)
+    processes = make_room(herd)
     view = View(plan, Console(quiet=as_json))
     try:
         view.introduce(goes_on=not once)
-        with run_fleet(rate) as fleet, asyncio.Runner() as runner:
+        with run_fleet(rate, processes) as fleet, asyncio.Runner() as runner:
             while True:
                 played = runner.run(play_round(plan, fleet, view.watch))
                 if as_json:

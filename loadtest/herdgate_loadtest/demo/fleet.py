@@ -1,4 +1,4 @@
-"""The demo's fleet: one gateway in front of two workers, each a process, started and ended together."""
+"""The demo's fleet: one gateway in front of two workers, started and ended together."""
 
 import asyncio
 import tempfile
@@ -67,11 +67,11 @@ class Fleet:
 
 
 @contextmanager
-def run_fleet(rate: float) -> Iterator[Fleet]:
-    """Start a fleet that admits `rate` a second; it ends with the block, the gateway first."""
+def run_fleet(rate: float, processes: int) -> Iterator[Fleet]:
+    """Start a fleet that admits `rate` a second by so many processes; it ends with the block, the gateway first."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="herdgate-")))
         workers = tuple(stack.enter_context(start_worker(number)) for number in range(1, WORKERS + 1))
-        gateway = start_gateway(folder, rate, workers)
+        gateway = start_gateway(folder, rate, workers, processes)
         stack.enter_context(gateway.process)
         yield Fleet(gateway, workers)

@@ -18,6 +18,7 @@ from herdgate_loadtest.errors import CrowdError
 __all__ = ["GateCounts", "Gateway", "burst_of", "start_gateway"]
 
 _LOOK_S = 0.05
+_CHILDREN_S = 0.3  # in which each process of a gateway tells its counts
 _FRESH_S = 10.0
 
 
@@ -62,7 +63,7 @@ class Gateway:
         began = sent = time.monotonic()
         while True:
             status = await self.process.ask("/status.json")
-            if sent - status["age_s"] >= began:
+            if status["gates"] and sent - status["age_s"] >= began + _CHILDREN_S:
                 return _counts(status)
             if sent - began > _FRESH_S:
                 raise CrowdError(f"the gateway's counts are {status['age_s']:.0f} s old: its main loop is blocked")
@@ -70,20 +71,21 @@ class Gateway:
             sent = time.monotonic()
 
 
-def start_gateway(folder: Path, rate: float, workers: Sequence[Process]) -> Gateway:
+def start_gateway(folder: Path, rate: float, workers: Sequence[Process], processes: int) -> Gateway:
     """Start a gateway that admits `rate` a second, in front of `workers`; its settings are written to `folder`."""
     with listening() as clients, listening() as admin:
         file = folder / "herdgate.toml"
-        file.write_text(_settings(rate, workers, clients.fileno(), admin.fileno()))
+        file.write_text(_settings(rate, workers, processes, clients.fileno(), admin.fileno()))
         process = Process("the gateway", ["herdgate", "serve", "--config", str(file)], [clients, admin])
         return Gateway(process, f"ws://{HOST}:{clients.getsockname()[1]}/chat")
 
 
-def _settings(rate: float, workers: Sequence[Process], clients: int, admin: int) -> str:
+def _settings(rate: float, workers: Sequence[Process], processes: int, clients: int, admin: int) -> str:
     urls = [f"ws://{HOST}:{worker.port}" for worker in workers]
     return f"""\
 listen = ["fd:{clients}"]
 workers = {json.dumps(urls)}
+processes = {processes}
 rate = {rate!r}
 burst = {burst_of(rate)!r}
 max_wait_s = 3.0

@@ -3,8 +3,6 @@
 Those of scope `fleet` are none of them.
 """
 
-from collections.abc import Iterator
-
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.gcra import KeyedGcra
@@ -56,7 +54,7 @@ class ClientRates:
         """Count one arrival against all of them; where one says to wait, as `wait`, and nothing is counted."""
         if not self._tiers:
             return None
-        cells = list(self._of(client))
+        cells = self._of(client)
         for rate, key in cells:
             if wait_s := rate.wait(key, now):
                 return wait_s, rate
@@ -78,11 +76,11 @@ class ClientRates:
         rate.set_limit(tier.rate, tier.burst)
         return rate
 
-    def _of(self, client: Client) -> Iterator[tuple[KeyedGcra, str]]:
+    def _of(self, client: Client) -> list[tuple[KeyedGcra, str]]:
         own = self._identified if client.identified else self._anonymous
-        if own is not None:
-            yield own, client.key
+        cells = [] if own is None else [(own, client.key)]
         if self._address is not None:
-            yield self._address, client.address
+            cells.append((self._address, client.address))
         if self._network is not None and client.network is not None:
-            yield self._network, client.network
+            cells.append((self._network, client.network))
+        return cells
