@@ -185,7 +185,7 @@ async def test_client_that_has_left_before_the_verdict_spends_no_token(listener:
     async with beside(f'listener = "{listener}"\nrate = 0.001\nburst = 1', "ws://127.0.0.1:1") as gateway:
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", gateway.port)) as leaving:
-                leaving.sendall(SOUND)
+                leaving.sendall(SOUND, socket.MSG_MORE)  # with the FIN in one packet
                 leaving.shutdown(socket.SHUT_WR)
 
         def gone() -> int:
