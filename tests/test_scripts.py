@@ -28,7 +28,7 @@ def test_script_can_be_run_and_parses(script: Path) -> None:
     subprocess.run(["bash", "-n", script], check=True)
 
 
-@pytest.mark.parametrize("name", ["setup", "demo", "test", "check", "bench", "docs"])
+@pytest.mark.parametrize("name", ["setup", "demo", "test", "check", "bench", "compliance", "docs"])
 def test_every_task_has_a_script(name: str) -> None:
     assert ROOT / "scripts" / name in SCRIPTS
 
