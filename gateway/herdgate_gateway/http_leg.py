@@ -2,6 +2,7 @@
 
 What it adds:
 - a deadline for the head of a request, and a cap on its size, which the parser does not have;
+- an end to the connection of a request whose body has not come whole when it is answered;
 - no line in the log for each client;
 - no cycle left behind. It and its parser hold each other; only a garbage collection would free them, and one over the
   sockets of a crowd stops the process for half a second, so that it is made rare (`herdgate_gateway.serve`).
@@ -56,6 +57,11 @@ class HttpLeg(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._end_head()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.more_body:  # of no use to anybody here, and never to be taken for the next request
+            self.transport.close()
 
     def handle_websocket_upgrade(self) -> None:
         if self.parser.get_http_version() != "1.1":  # the WebSocket protocol would not be told (RFC 6455 section 4.1)

@@ -12,6 +12,7 @@ The protocol is that of `websockets` without its I/O; what is here is the connec
 """
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +29,10 @@ from websockets.uri import WebSocketURI
 from herdgate_gateway.close_codes import INVALID_DATA, LOST, fit_reason
 from herdgate_gateway.tcp_options import set_tcp_options
 
-__all__ = ["WorkerFailed", "WorkerLeg", "WorkerRefused"]
+__all__ = ["OURS", "WorkerFailed", "WorkerLeg", "WorkerRefused"]
+
+OURS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL))
+"""Errors of a dial for which the worker is not to blame."""
 
 HIGH_WATER = 65_536
 _REFUSALS = range(300, 600)
@@ -50,7 +54,7 @@ class WorkerFailed(Exception):  # noqa: N818
     """The worker has not taken the handshake, nor refused it.
 
     Attributes:
-        is_alive: it spoke HTTP all the same: an answer that makes no sense here, 200 say.
+        is_alive: it spoke HTTP all the same: an answer that makes no sense here, 200 say; or nobody asked it.
     """
 
     def __init__(self, text: str, *, is_alive: bool = False) -> None:
@@ -125,7 +129,7 @@ class WorkerLeg(asyncio.Protocol):
         try:
             await asyncio.get_running_loop().create_connection(lambda: self, host, port)
         except OSError as error:
-            raise WorkerFailed(f"cannot connect: {error}") from None
+            raise WorkerFailed(f"cannot connect: {error}", is_alive=error.errno in OURS) from None
         self._ws.send_request(Request(self._target, self._request_headers()))
         self._flush()
         return await self._response

@@ -7,7 +7,6 @@ decides at once; one that shares its calendar with a fleet waits for the answer 
 import asyncio
 import os
 import random
-import secrets as tokens
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from herdgate.core.admission import AdmissionControl
 from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued
 from herdgate.core.classes import RESUME
 from herdgate.core.clients import Client
-from herdgate.core.errors import ConfigurationError
 from herdgate.core.grant import Grant
 from herdgate.core.limits import Limits
 from herdgate.core.numbers import check_rate
@@ -28,7 +26,7 @@ from herdgate.core.permits import Permit
 from herdgate.core.sessions import SessionTokens
 from herdgate.core.tickets import TicketSigner
 from herdgate.fleet import Fleet
-from herdgate.gate_settings import check_route, check_sharing, own_limits
+from herdgate.gate_settings import check_route, check_sharing, own_limits, read_secrets
 from herdgate.memory import MemoryWatch
 from herdgate.question import Question
 from herdgate.snapshot import ClassSnapshot, GateSnapshot
@@ -39,23 +37,7 @@ if TYPE_CHECKING:
     from herdgate.stores.redis.fleet_clients import FleetClients, Wants
     from herdgate.stores.redis.store import RedisStore
 
-__all__ = ["Gate", "read_secrets"]
-
-
-def read_secrets(secrets: Sequence[str | bytes] | None) -> list[bytes]:
-    """The secrets as bytes; a random one if there are none.
-
-    Raises:
-        ConfigurationError: they are not texts or bytes.
-    """
-    if secrets is None:
-        return [tokens.token_bytes(32)]
-    if isinstance(secrets, (str, bytes)):
-        secrets = [secrets]
-    if not isinstance(secrets, Sequence) or not all(isinstance(secret, (str, bytes)) for secret in secrets):
-        way_out = "write a list of texts or bytes, the one that signs first"
-        raise ConfigurationError("secrets", "something else", way_out)  # never what was given: it may hold a secret
-    return [secret.encode() if isinstance(secret, str) else secret for secret in secrets]
+__all__ = ["Gate"]
 
 
 _gates: "WeakSet[Gate]" = WeakSet()

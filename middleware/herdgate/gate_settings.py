@@ -1,6 +1,7 @@
 """What a gate checks of its settings before it is made, or takes others."""
 
 import re
+import secrets as tokens
 from collections.abc import Sequence
 
 from herdgate.core.errors import ConfigurationError
@@ -8,7 +9,7 @@ from herdgate.core.limits import Limits
 from herdgate.core.tiers import fleet_scopes
 from herdgate.fleet import Fleet, check_rate_min
 
-__all__ = ["check_route", "check_sharing", "own_limits"]
+__all__ = ["check_route", "check_sharing", "own_limits", "read_secrets"]
 
 
 def check_route(route: object) -> None:
@@ -53,3 +54,19 @@ def own_limits(limits: Limits, processes: int, fleet: Fleet | None) -> Limits:
     if fleet is not None:
         check_rate_min(fleet, limits.rate)
     return limits.divided(processes)
+
+
+def read_secrets(secrets: Sequence[str | bytes] | None) -> list[bytes]:
+    """The secrets as bytes; a random one if there are none.
+
+    Raises:
+        ConfigurationError: they are not texts or bytes.
+    """
+    if secrets is None:
+        return [tokens.token_bytes(32)]
+    if isinstance(secrets, (str, bytes)):
+        secrets = [secrets]
+    if not isinstance(secrets, Sequence) or not all(isinstance(secret, (str, bytes)) for secret in secrets):
+        way_out = "write a list of texts or bytes, the one that signs first"
+        raise ConfigurationError("secrets", "something else", way_out)  # never what was given: it may hold a secret
+    return [secret.encode() if isinstance(secret, str) else secret for secret in secrets]

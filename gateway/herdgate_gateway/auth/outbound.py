@@ -20,7 +20,7 @@ def outbound_client(most_connections: int, timeout_s: float) -> httpx.AsyncClien
     """A client for one service; the caller closes it.
 
     Args:
-        most_connections: open at the same time, at least 1.
+        most_connections: kept open between calls; how many there are at once is the caller's to bound.
         timeout_s: seconds for each single step (connect, read, write); the caller bounds the whole.
     """
     return httpx.AsyncClient(
@@ -30,7 +30,9 @@ def outbound_client(most_connections: int, timeout_s: float) -> httpx.AsyncClien
         follow_redirects=False,
         trust_env=False,
         timeout=timeout_s,
-        limits=httpx.Limits(max_connections=most_connections, keepalive_expiry=KEEPALIVE_S),
+        limits=httpx.Limits(
+            max_connections=None, max_keepalive_connections=most_connections, keepalive_expiry=KEEPALIVE_S
+        ),
     )
 
 

@@ -93,6 +93,7 @@ class AuthUrl:
         self._sent = frozenset(name.lower().encode() for name in settings.headers)
         self._taken = frozenset(_plain(name.encode()) for name in settings.response_headers)
         self._complained_at = float("-inf")
+        self._calls: set[asyncio.Future[httpx.Response]] = set()
 
     def __call__(self, app: ASGIApp) -> ASGIApp:
         async def checked(scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,7 +107,8 @@ class AuthUrl:
         return checked
 
     async def aclose(self) -> None:
-        """Close the connections to the service."""
+        """End the calls, and close the connections to the service."""
+        await reap(*self._calls)
         await self._client.aclose()
 
     async def _check_websocket(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +124,7 @@ class AuthUrl:
             inbox.close()
 
     async def _ask_while_there(self, scope: Scope, inbox: Inbox) -> httpx.Response | None:
-        """The answer; None if the client has left meanwhile, which ends the call."""
+        """The answer; None if the client has left meanwhile."""
         asking = asyncio.ensure_future(self._ask(scope))
         leaving = asyncio.ensure_future(inbox.wait_left(self._settings.timeout_s))
         try:
@@ -137,14 +139,15 @@ class AuthUrl:
         if self.busy >= self._settings.max_busy:
             raise Refused("auth_busy")
         self.busy += 1
+        # Not cancelled with its client: a cancelled call may keep its place in the pool of connections for ever.
+        calling = asyncio.ensure_future(self._call(scope))
+        self._calls.add(calling)
+        calling.add_done_callback(self._called)
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                response = await self._call(scope)
+            response = await asyncio.shield(calling)
         except (httpx.HTTPError, TimeoutError) as error:
             self._complain(f"{type(error).__name__} {error}".strip())
             raise Refused("auth_busy") from None
-        finally:
-            self.busy -= 1
         if response.status_code in (401, 403):
             raise Refused("auth", response.status_code, challenge=_challenge(response))
         if not response.is_success:
@@ -153,9 +156,18 @@ class AuthUrl:
         return response
 
     async def _call(self, scope: Scope) -> httpx.Response:
-        async with self._client.stream("GET", self._url, headers=self._headers(scope)) as response:
+        async with (
+            asyncio.timeout(self._settings.timeout_s),
+            self._client.stream("GET", self._url, headers=self._headers(scope)) as response,
+        ):
             await read_bounded(response, MOST_BODY)
         return response
+
+    def _called(self, calling: asyncio.Future[httpx.Response]) -> None:
+        self.busy -= 1
+        self._calls.discard(calling)
+        if not calling.cancelled():
+            calling.exception()  # asked for, or the loop would complain that nobody did
 
     def _headers(self, scope: Scope) -> Headers:
         chosen = [(name, value) for name, value in scope["headers"] if name in self._sent]

@@ -49,7 +49,7 @@ class BareLine:
     def answer(self, data: bytes, *, lingers: bool) -> None:
         """Send the last bytes."""
         self.visitor = None
-        self._owner.refuse(self._accepted, data, lingers=lingers)
+        self._owner.refuse(self._accepted, data, lingers=lingers or bool(self._early))
 
     def admit(self, permit: Permit) -> None:
         """Take the visitor in, on a line that lasts."""

@@ -8,9 +8,7 @@ watch for them would cost as much as all the rest of a refusal.
 """
 
 import asyncio
-import socket
 from collections import deque
-from contextlib import suppress
 
 from herdgate_gateway.descriptors import most_lingering
 from herdgate_gateway.front_door.bare_socket import BareSocket
@@ -34,9 +32,7 @@ class Lingering:
         return len(self._kept)
 
     def add(self, sock: BareSocket) -> None:
-        """Say no more on this one, and keep it for a while."""
-        with suppress(OSError):  # its client is gone
-            sock.shutdown(socket.SHUT_WR)
+        """Keep this one, on which no more is said, for a while."""
         if len(self._kept) >= self._most:
             self._kept.popleft()[0].close()
         self._kept.append((sock, self._loop.time() + LINGER_S))

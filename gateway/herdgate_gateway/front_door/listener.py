@@ -28,6 +28,7 @@ from herdgate_gateway.front_door.lingering import Lingering
 from herdgate_gateway.front_door.pace import Pace
 from herdgate_gateway.front_door.protocol import FrontDoor, receive
 from herdgate_gateway.front_door.spare import SpareDescriptor
+from herdgate_gateway.http_leg import HEAD_S
 
 __all__ = ["BATCH", "OwnListener"]
 
@@ -210,6 +211,7 @@ class OwnListener:
     def _end(self, accepted: BareSocket, data: bytes, *, lingers: bool) -> None:
         try:
             accepted.send(data, LAST)
+            accepted.shutdown(socket.SHUT_WR)  # or what a client sends meanwhile would have the answer thrown away
         except OSError:  # its client is gone
             lingers = False
         if lingers:
@@ -224,7 +226,9 @@ class OwnListener:
         door = self._make()
         door.go_on(go_on)
         try:
-            await self._loop.connect_accepted_socket(lambda: door, sock, ssl=self._context)
+            await self._loop.connect_accepted_socket(
+                lambda: door, sock, ssl=self._context, ssl_handshake_timeout=HEAD_S if self._context else None
+            )
         except OSError:  # its client is gone, or speaks no TLS
             pass
         finally:

@@ -84,7 +84,7 @@ class FrontDoor(HttpLeg):
         self._work: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._moved: Callable[[FrontDoor], None] | None = None
-        self._is_ending = False
+        self._is_ending = self._is_parsed = False
 
     def go_on(self, then: "Callable[[FrontDoor], None]") -> None:
         """Before it is connected: what to do once it is, instead of waiting for a head."""
@@ -152,6 +152,9 @@ class FrontDoor(HttpLeg):
 
     def handle_websocket_upgrade(self) -> None:
         """A handshake that uvicorn's parser has read: simple, once it is written plainly?"""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False  # one answer at a time: the connection ends with the one under way
+            return
         if ADMITTED in self.app_state:
             super().handle_websocket_upgrade()
             return
@@ -163,7 +166,7 @@ class FrontDoor(HttpLeg):
             super().handle_websocket_upgrade()
             return
         self._end_head()
-        self._head = b"".join([*head, _END])
+        self._is_parsed = True
         self._receive(scope)
 
     # A visitor's line.
@@ -185,6 +188,9 @@ class FrontDoor(HttpLeg):
         if self.transport.is_closing():
             return
         self.transport.write(data)
+        if not lingers and self.transport.can_write_eof():  # not TLS
+            self.transport.write_eof()  # a plain close would reset it, if the client is just sending something
+            lingers = True
         if lingers:
             self._start_timer(LINGER_S, self.transport.close)
         else:
@@ -264,8 +270,9 @@ class FrontDoor(HttpLeg):
 
     def _is_between_requests(self) -> bool:
         """True if uvicorn has answered all it was asked, and has read nothing of what comes next."""
-        is_answered = self.cycle is not None and self.cycle.response_complete and not self.pipeline
-        return is_answered and self._head_timer is None
+        cycle = self.cycle
+        is_over = cycle is not None and cycle.response_complete and not cycle.more_body
+        return is_over and not self.pipeline and self._head_timer is None
 
     def _wait_with(self, data: bytes) -> None:
         self._early += data
@@ -291,11 +298,15 @@ class FrontDoor(HttpLeg):
         self._visitor = None
         config, server_state, app_state, loop = self._late
         self._late = (config, server_state, {**app_state, ADMITTED: permit}, loop)
+        head, early = self._head, self._early
         if self._is_awake:
             self.app_state = self._late[2]
+        if self._is_parsed:
             super().handle_websocket_upgrade()
         else:
-            self._wake(self._head + self._early)
+            self._wake(head)
+        if early and not self.transport.is_closing():
+            self.transport.get_protocol().data_received(early)
 
     async def _bring_in(self, splices: SpliceRelay, visitor: Visitor, permit: Permit) -> None:
         """From the grant to the worker's 101, or to a refusal."""

@@ -20,7 +20,8 @@ __all__ = ["Scanner", "Stop"]
 Stop = Literal["close", "too big", "breach"]
 
 LONGEST_CONTROL = 125
-UNLIMITED = 1 << 64
+LONGEST = (1 << 63) - 1  # RFC 6455 section 5.2
+UNLIMITED = 1 << 128
 
 # What a first byte begins.
 _BREACH, _WHOLE, _FIRST, _MIDDLE, _LAST, _CONTROL, _CLOSE = range(7)
@@ -131,6 +132,8 @@ class Scanner:
                 if size - at < 2 + more:
                     break
                 length = int.from_bytes(data[at + 2 : at + 2 + more], "big")
+                if length > LONGEST:
+                    return self._stop("breach", at)
                 start += more
             if kind == _CLOSE:
                 return self._stop("close", at)

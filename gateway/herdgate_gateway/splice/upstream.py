@@ -20,7 +20,7 @@ from herdgate_gateway.close_codes import LOST, to_worker
 from herdgate_gateway.splice.frames import close_frame
 from herdgate_gateway.splice.handshake import Handshake, client_head, has_extension
 from herdgate_gateway.tcp_options import set_tcp_options
-from herdgate_gateway.worker_leg import WorkerFailed, WorkerRefused
+from herdgate_gateway.worker_leg import OURS, WorkerFailed, WorkerRefused
 from herdgate_gateway.workers import Assignment
 
 __all__ = ["Upstream", "dial"]
@@ -29,6 +29,7 @@ MOST_HEAD = 64 * 1024
 """Bytes of an answer without its body."""
 
 _REFUSALS = range(300, 600)
+_INTERIM = (100, 102, 103)
 _NO_HTTP = (EOFError, LookupError, NotImplementedError, ValueError, WebSocketException)
 
 
@@ -79,7 +80,7 @@ async def dial(handshake: Handshake, assignment: Assignment) -> Upstream:
         try:
             await asyncio.get_running_loop().create_connection(lambda: answer, worker.host, worker.port)
         except OSError as error:
-            raise WorkerFailed(f"cannot connect: {error}") from None
+            raise WorkerFailed(f"cannot connect: {error}", is_alive=error.errno in OURS) from None
         response = await answer.response
         return Upstream(answer, response, assignment)
     except BaseException:
@@ -93,6 +94,7 @@ class _Answer(asyncio.Protocol):
     __slots__ = (
         "_aborted",
         "_handshake",
+        "_has_spoken",
         "_head_left",
         "_parser",
         "_reader",
@@ -108,7 +110,7 @@ class _Answer(asyncio.Protocol):
         self._reader = StreamReader()
         self._parser = Response.parse(self._read_line, self._reader.read_exact, self._reader.read_to_eof)
         self._head_left = MOST_HEAD
-        self._aborted = self.is_lost = False
+        self._aborted = self._has_spoken = self.is_lost = False
         self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     @property
@@ -146,7 +148,7 @@ class _Answer(asyncio.Protocol):
         """Nothing more will come."""
         self.is_lost = True
         self._end()
-        self._fail(WorkerFailed("the worker hung up"))
+        self._fail(WorkerFailed("the worker hung up", is_alive=self._has_spoken))
 
     def _read_line(self, most: int, error: type[Exception] = RuntimeError) -> Generator[None, None, bytearray]:
         line = yield from self._reader.read_line(min(most, self._head_left), error)
@@ -164,9 +166,17 @@ class _Answer(asyncio.Protocol):
         try:
             next(self._parser)
         except StopIteration as parsed:
-            self._read(parsed.value)
+            self._take(parsed.value)
         except _NO_HTTP as error:
-            self._fail(WorkerFailed(f"no HTTP answer: {error}"))
+            self._fail(WorkerFailed(f"no HTTP answer: {error}", is_alive=self._has_spoken))
+
+    def _take(self, response: Response) -> None:
+        if response.status_code in _INTERIM:  # the answer is still to come (RFC 9110 section 15.2)
+            self._has_spoken = True
+            self._parser = Response.parse(self._read_line, self._reader.read_exact, self._reader.read_to_eof)
+            self._advance()
+        else:
+            self._read(response)
 
     def _read(self, response: Response) -> None:
         if response.status_code in _REFUSALS:

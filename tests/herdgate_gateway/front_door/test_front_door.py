@@ -12,7 +12,7 @@ import pytest
 from tests.herdgate_gateway.gateways import ScriptedWorker, Visitor, echo_worker, frame, scripted_worker, until
 from tests.herdgate_gateway.outside import beside
 from tests.herdgate_gateway.serving import Serving
-from tests.wire import WAIT_S, ask, knock, open_socket, raw
+from tests.wire import WAIT_S, Raw, ask, knock, open_socket, raw
 
 CLOSED = "rate = 0\n[[routes]]\nname = 'ws'\npaths = ['/ws', '/ws/*']\n"
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
@@ -179,6 +179,61 @@ async def test_a_handshake_behind_plain_requests_on_one_connection_is_spliced(li
         status, headers = await client.head()
         assert status == 101
         assert "permessage-deflate" in headers["sec-websocket-extensions"], "as the worker and it agree"
+
+
+@pytest.mark.parametrize("mode", ["splice", "messages"])
+@pytest.mark.parametrize("body", ["Content-Length: %d", "Transfer-Encoding: chunked"])
+async def test_the_body_of_a_plain_request_is_never_a_handshake(mode: str, body: str) -> None:
+    async with dialled() as worker, beside(f'rate = 1000\n[relay]\nmode = "{mode}"', worker.url) as gateway:
+        length = body % len(SOUND) if "%" in body else body
+        async with raw(gateway.port, f"POST /healthz HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n".encode()) as client:
+            assert (await client.head())[0] == 200
+            with contextlib.suppress(OSError):
+                await client.send(SOUND if "Length" in body else b"%x\r\n%b\r\n0\r\n\r\n" % (len(SOUND), SOUND))
+            assert b"HTTP/" not in await rest_of(client), "one answer, to one request"
+        assert not worker.visits
+
+
+async def rest_of(client: Raw) -> bytes:
+    """All that still comes until the end of the connection."""
+    got = b""
+    with contextlib.suppress(OSError):
+        while data := await asyncio.wait_for(client._reader.read(65_536), WAIT_S):
+            got += data
+    return got
+
+
+@pytest.mark.parametrize("more", [1_000, 17_000, 200_000])
+async def test_a_denial_arrives_whatever_the_client_sends_behind_its_handshake(listener: str, more: int) -> None:
+    async with beside(f'listener = "{listener}"\n{CLOSED}', "ws://127.0.0.1:1") as gateway:
+        for _ in range(10):
+            assert b" 429 " in await whole_answer(gateway.port, SOUND + b"x" * more)
+
+
+async def test_a_denial_arrives_though_a_frame_is_on_its_way(listener: str) -> None:
+    async def come(port: int) -> bytes:
+        async with raw(port, SOUND) as client:
+            with contextlib.suppress(OSError):
+                await client.send(frame(1, b"early", mask=True))
+            return await rest_of(client)
+
+    async with beside(f'listener = "{listener}"\n{CLOSED}', "ws://127.0.0.1:1") as gateway:
+        for _ in range(20):
+            answers = await asyncio.gather(*(come(gateway.port) for _ in range(25)))
+            assert all(b"retry_ms" in answer for answer in answers)
+
+
+@pytest.mark.parametrize("mode", ["splice", "messages"])
+async def test_frames_behind_a_handshake_and_behind_plain_requests_reach_the_worker(mode: str) -> None:
+    async with echo_worker() as worker, beside(f'rate = 1000\n[relay]\nmode = "{mode}"', worker.url) as gateway:
+        async with raw(gateway.port, SOUND + frame(1, b"a" * 100, mask=True) + frame(1, b"b", mask=True)) as client:
+            assert (await client.head())[0] == 101
+            assert [await client.frame() for _ in range(2)] == [(1, b"a" * 100), (1, b"b")]
+        async with raw(gateway.port, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n") as client:
+            assert (await client.head())[0] == 200
+            await client._reader.readexactly(3)
+            await client.send(SOUND)
+            assert (await client.head())[0] == 101
 
 
 async def test_client_that_has_left_before_the_verdict_spends_no_token(listener: str) -> None:

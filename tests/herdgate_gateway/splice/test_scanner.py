@@ -240,3 +240,12 @@ def test_a_frame_at_a_time() -> None:
     assert one.feed_frame(stream[5:105]) == 100
     assert one.feed_frame(stream[105:] + b"\x81") == len(stream) - 105
     assert one.feed_frame(b"\x81") == 0
+
+
+@pytest.mark.parametrize("length", [1 << 63, (1 << 64) - 1])
+def test_a_length_with_its_top_bit_set_is_a_breach_even_without_limits(length: int) -> None:
+    scanner = Scanner(is_masked=False, is_extended=False, max_frame_bytes=100, max_message_bytes=100)
+    assert scanner.feed(b"\x01\x02xx") == 4
+    scanner.lift_limits()
+    assert scanner.feed(b"\x80\x7f" + length.to_bytes(8, "big")) == 0
+    assert scanner.stopped == "breach"
