@@ -180,7 +180,8 @@ class Gateway:
             member=member,
         )
         if settings.relay.mode == "splice":
-            self.splices = self.splices or SpliceRelay(self.pool, settings.relay.settings(), member=member)
+            if self.splices is None:
+                self.splices = SpliceRelay(self.pool, settings.relay.settings(), relay.forwarding, member=member)
             self.splices.forwarding = relay.forwarding
         return relay
 

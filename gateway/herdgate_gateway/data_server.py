@@ -74,6 +74,8 @@ class DataServer(uvicorn.Server):
             self._tls = settings.tls
             if self._certificate is not None and context is not None:
                 self._certificate.replace(context)
+            if self._own is not None:
+                self._own.take(is_plain=not settings.proxy_protocol, tls_rate=settings.tls_rate)
 
         return take
 

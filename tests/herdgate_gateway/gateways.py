@@ -132,8 +132,7 @@ async def gateway(
         "ws_ping_interval": None,
         "proxy_headers": False,
     }
-    splices = SpliceRelay(pool, settings, member=relay.get("member"))
-    splices.forwarding = behind.forwarding
+    splices = SpliceRelay(pool, settings, behind.forwarding, member=relay.get("member"))
     if leg == "ours":
         options["http"] = HttpLeg
     elif leg == "splice":

@@ -170,6 +170,24 @@ async def test_peers_trusted_by_a_reload_send_a_proxy_header() -> None:
                 assert (await client.head())[0] == 101
             await reload(gateway, "proxy_protocol = true", "proxy_protocol = false")
             assert (await knock(gateway.port, "/ws")).status == 101
+            await reload(gateway, "proxy_protocol = false", "proxy_protocol = true")
+            async with raw(gateway.port, line + handshake("/ws")) as client:
+                assert (await client.head())[0] == 101
+
+
+async def test_proxy_headers_are_asked_for_from_a_reload_on() -> None:
+    """On a listener that has read heads so far."""
+    line = b"PROXY TCP4 203.0.113.9 203.0.113.1 5000 80\r\n"
+    off = "rate = 1000\nproxy_protocol = false\ntrusted_proxies = ['127.0.0.1']"
+    async with echo_worker() as worker:
+        with serving(off, worker.url) as gateway:
+            assert (await knock(gateway.port, "/ws")).status == 101
+            await reload(gateway, "proxy_protocol = false", "proxy_protocol = true")
+            async with raw(gateway.port, line + handshake("/ws")) as client:
+                assert (await client.head())[0] == 101
+            async with raw(gateway.port, handshake("/ws")) as client:
+                assert await client._reader.read() == b"", "nobody knows whose it is"
+    assert dict(worker.seen[-1]["headers"])[b"x-forwarded-for"] == b"203.0.113.9"
 
 
 async def test_arrivals_go_to_the_workers_of_the_new_list() -> None:

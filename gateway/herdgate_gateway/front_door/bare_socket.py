@@ -1,6 +1,6 @@
 """Sockets as the system gives them: `socket.socket` without what Python puts around it, a tenth of a refusal's cost.
 
-What is needed of one that is about to be refused is all there: `recv`, `send`, `close`. Linux only.
+What is needed of one that is about to be refused is all there: `recv`, `send`, `close`.
 """
 
 import _socket
@@ -12,8 +12,8 @@ __all__ = ["LAST", "BareSocket", "accept", "clothed"]
 BareSocket = _socket.socket
 """What `socket.socket` is made of."""
 
-LAST = socket.MSG_DONTWAIT | socket.MSG_MORE
-"""To send the last bytes with: they leave with the end of the connection behind them, in one packet (send(2))."""
+LAST = socket.MSG_DONTWAIT | getattr(socket, "MSG_MORE", 0)
+"""To send the last bytes with: they leave with the end behind them, in one packet where the system can (send(2))."""
 
 
 def accept(listener: socket.socket) -> tuple[BareSocket, Any]:

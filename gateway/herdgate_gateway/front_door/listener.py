@@ -77,7 +77,6 @@ class OwnListener:
         self._loop = asyncio.get_running_loop()
         self._listeners = listeners
         self._gateway, self._make, self._context = gateway, make, context
-        self._reads_heads = is_plain and context is None
         self._lingering = Lingering(self._loop)
         self._spare = SpareDescriptor()
         self._moving: set[asyncio.Task[None]] = set()
@@ -85,12 +84,17 @@ class OwnListener:
         self._came: list[tuple[BareSocket, bytes, Any]] = []
         self._refused: list[tuple[BareSocket, bytes, bool]] = []
         self._is_deciding = False
-        self._pace = Pace(tls_rate, self._loop.time()) if context is not None and tls_rate else None
         self._complained = False
+        self.take(is_plain=is_plain, tls_rate=tls_rate)
         for listener in listeners:
             if self._reads_heads and listener.family != socket.AF_UNIX and hasattr(socket, "TCP_DEFER_ACCEPT"):
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_S)
             self._listen(listener)
+
+    def take(self, *, is_plain: bool, tls_rate: float | None) -> None:
+        """Take over other settings, for the connections to come."""
+        self._reads_heads = is_plain and self._context is None
+        self._pace = Pace(tls_rate, self._loop.time()) if self._context is not None and tls_rate else None
 
     def close(self) -> None:
         """Accept no more; harmless to repeat."""
@@ -141,7 +145,11 @@ class OwnListener:
         came, self._came = self._came, []
         self._is_deciding = True
         for accepted, data, address in came:
-            self._receive(accepted, data, address)
+            try:
+                self._receive(accepted, data, address)
+            except Exception:
+                _logger.exception("a handshake failed here")
+                accepted.close()
         self._is_deciding = False
         refused, self._refused = self._refused, []
         for accepted, data, lingers in refused:

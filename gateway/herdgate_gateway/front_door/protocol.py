@@ -14,7 +14,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
@@ -46,7 +46,6 @@ _FAILED = http_answer(500, [(b"content-type", b"text/plain")], b"something faile
 _logger = logging.getLogger("herdgate.gateway")
 
 
-@lru_cache
 def front_door_class(gateway: Gateway) -> type["FrontDoor"]:
     """The class for `uvicorn.Config(http=...)` in front of this gateway."""
     return cast("type[FrontDoor]", type("GatewayFrontDoor", (FrontDoor,), {"gateway": gateway}))

@@ -11,11 +11,10 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from herdgate import Refused
 from herdgate.asgi import Scope
-from herdgate.core.clients import ForwardingHeader
 from herdgate_gateway.bridge import RelaySettings
 from herdgate_gateway.headers import Forwarding, request_headers
 from herdgate_gateway.splice.handshake import Handshake
@@ -37,29 +36,16 @@ class SpliceRelay:
     Args:
         pool: the workers.
         settings: its limits.
-        trusted_proxies: networks of peers whose word on the client's address and scheme is passed on.
-        forwarding_header: where they write the address.
+        forwarding: what workers are told of the clients; it may be replaced.
         member: what the fleet calls this process; workers are told it, and report by it.
-
-    Attributes:
-        forwarding: what workers are told of the clients.
-
-    Raises:
-        ConfigurationError: one of these is not of its kind.
     """
 
     def __init__(
-        self,
-        pool: WorkerPool,
-        settings: RelaySettings,
-        *,
-        trusted_proxies: Sequence[str] = (),
-        forwarding_header: ForwardingHeader = "x-forwarded-for",
-        member: str | None = None,
+        self, pool: WorkerPool, settings: RelaySettings, forwarding: Forwarding, *, member: str | None = None
     ) -> None:
         self._pool, self._settings = pool, settings
         self._told = [] if member is None else [("herdgate-gateway", member)]
-        self.forwarding = Forwarding(trusted_proxies, forwarding_header)
+        self.forwarding = forwarding
         self._sweeper = Sweeper(settings)
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, cast
 from herdgate import Refused
 from herdgate.asgi import Scope
 from herdgate_gateway.breaker import BreakerSettings
+from herdgate_gateway.headers import Forwarding
 from herdgate_gateway.relay import RelaySettings
 from herdgate_gateway.splice import Joint, SpliceRelay
 from herdgate_gateway.worker_leg import WorkerRefused
@@ -68,11 +69,12 @@ async def splice(
     settings: RelaySettings | None = None,
     tls: ssl.SSLContext | None = None,
     breaker: BreakerSettings = OPEN_END,
+    forwarding: Forwarding | None = None,
     **relay: Any,
 ) -> AsyncIterator[Front]:
     """A front before these workers."""
     pool = WorkerPool(workers, breaker)
-    front = Front(SpliceRelay(pool, settings or RelaySettings(close_s=1), **relay), pool)
+    front = Front(SpliceRelay(pool, settings or RelaySettings(close_s=1), forwarding or Forwarding(), **relay), pool)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Door(front), "127.0.0.1", 0, ssl=tls)
     front.port = server.sockets[0].getsockname()[1]

@@ -8,6 +8,7 @@ import pytest
 
 from herdgate import Refused
 from herdgate_gateway.breaker import BreakerSettings
+from herdgate_gateway.headers import Forwarding
 from herdgate_gateway.relay import RelaySettings
 from herdgate_gateway.splice import SpliceRelay
 from herdgate_gateway.workers import WorkerPool
@@ -192,13 +193,13 @@ async def test_a_worker_that_is_not_there_is_a_bad_gateway() -> None:
 
 async def test_no_worker_at_all_is_a_bad_gateway() -> None:
     with pytest.raises(Refused) as refused:
-        await SpliceRelay(WorkerPool([]), QUICK).dial(scope_of(handshake("/ws")), None)
+        await SpliceRelay(WorkerPool([]), QUICK, Forwarding()).dial(scope_of(handshake("/ws")), None)
     assert (refused.value.reason, refused.value.status) == ("upstream", None)
 
 
 async def test_the_worker_that_was_granted_gets_the_client() -> None:
     async with echo_worker() as one, echo_worker() as two:
-        relay = SpliceRelay(WorkerPool([one.url, two.url]), QUICK)
+        relay = SpliceRelay(WorkerPool([one.url, two.url]), QUICK, Forwarding())
         for worker in (two, one, two):
             (await relay.dial(scope_of(handshake("/ws")), worker.url)).discard()
         assert (len(one.seen), len(two.seen)) == (1, 2)
@@ -249,7 +250,7 @@ async def test_a_dial_that_is_cancelled_leaves_neither_socket_nor_assignment(whe
     async with scripted_worker(says_nothing) as worker:
         pool = WorkerPool([worker.url])
         before = open_files()
-        dialling = asyncio.ensure_future(SpliceRelay(pool, QUICK).dial(scope_of(handshake("/ws")), None))
+        dialling = asyncio.ensure_future(SpliceRelay(pool, QUICK, Forwarding()).dial(scope_of(handshake("/ws")), None))
         await asyncio.sleep(when_s)
         dialling.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -261,7 +262,7 @@ async def test_a_dial_that_is_cancelled_leaves_neither_socket_nor_assignment(whe
 async def test_a_worker_that_took_the_handshake_of_a_client_that_has_left_is_told() -> None:
     async with echo_worker() as worker:
         pool = WorkerPool([worker.url])
-        upstream = await SpliceRelay(pool, QUICK).dial(scope_of(handshake("/ws")), None)
+        upstream = await SpliceRelay(pool, QUICK, Forwarding()).dial(scope_of(handshake("/ws")), None)
         assert pool.snapshot()[0].open == 1
         upstream.discard()
         assert pool.snapshot()[0].open == 0

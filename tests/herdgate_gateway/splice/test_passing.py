@@ -6,6 +6,7 @@ import os
 import pytest
 from websockets.asyncio.client import connect
 
+from herdgate_gateway.headers import Forwarding
 from tests.herdgate_gateway.gateways import Visitor, echo_worker, frame, scripted_worker, until
 from tests.herdgate_gateway.handshakes import request
 from tests.herdgate_gateway.splice.fronts import splice
@@ -83,7 +84,7 @@ async def test_a_trusted_proxy_s_client_is_passed_on() -> None:
     shown = [("X-Forwarded-For", "198.51.100.1, 203.0.113.9"), ("X-Forwarded-Proto", "https")]
     async with (
         echo_worker() as worker,
-        splice([worker.url], trusted_proxies=["127.0.0.1"]) as front,
+        splice([worker.url], forwarding=Forwarding(["127.0.0.1"])) as front,
         open_socket(front.port, "/ws", headers=shown),
     ):
         pass
