@@ -68,6 +68,11 @@ class Gateway:
         """The gates by route name, in the order of the settings."""
         return {route.table.name: route.gate for route in self._routes}
 
+    @property
+    def health_path(self) -> str | None:
+        """What is answered with 200 to whoever asks; None: nothing is."""
+        return self._settings.health_path
+
     def set_rate(self, rate: float | None) -> None:
         """Change the one rate of all routes, until settings come with another; see `herdgate.Gate.set_rate`."""
         self._routes[0].gate.set_rate(rate)
@@ -127,7 +132,7 @@ class Gateway:
 
     async def _serve_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
-        if path == self._settings.health_path:
+        if path == self.health_path:
             await refuse_http(send, 200, *_text(b"ok\n"))
             return
         if path == self._settings.preflight_path:

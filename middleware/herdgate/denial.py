@@ -8,7 +8,7 @@ the delay and the ticket as the reason, and the ticket in a cookie on the 101.
 import json
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from herdgate.core.answers import STATUS, Denied, Reason
 from herdgate.core.errors import ConfigurationError
@@ -16,6 +16,7 @@ from herdgate.core.errors import ConfigurationError
 __all__ = [
     "TRY_AGAIN_LATER",
     "DenialStyle",
+    "TicketCookie",
     "challenge",
     "close_reason",
     "http_denial",
@@ -128,3 +129,31 @@ def our_cookie(name: str, value: str, *, age_s: float, path: str, secure: bool, 
     text = f"{name}={value}; Path={path}; Max-Age={math.ceil(age_s)}; HttpOnly"
     text += "; SameSite=Lax" if same_site or not secure else "; SameSite=None"
     return (text + "; Secure" if secure else text).encode()
+
+
+class TicketCookie(NamedTuple):
+    """The cookie that brings the ticket of a close denial back; see `our_cookie`.
+
+    Attributes:
+        grace_s: seconds after its time in which a ticket still counts for something.
+    """
+
+    name: str
+    path: str
+    secure: bool
+    same_site: bool
+    grace_s: float
+
+    def age_s(self, denied: Denied) -> int:
+        """How long the ticket is worth something, seconds."""
+        return math.ceil((denied.retry_s or 0) + self.grace_s)
+
+    def headers(self, denied: Denied) -> Headers:
+        """For the 101; none for a denial without a ticket."""
+        if denied.ticket is None:
+            return []
+        name, path, secure, same_site, _ = self
+        age_s = self.age_s(denied)
+        return [
+            (b"set-cookie", our_cookie(name, denied.ticket, age_s=age_s, path=path, secure=secure, same_site=same_site))
+        ]

@@ -58,26 +58,18 @@ class OriginRules:
 
     def allow_sharing(self, origin: str, host: str) -> bool:
         """True if a page of `origin` may read our answers: only those named, or of the same host."""
-        parsed = _parse(origin)
-        if parsed is None:
-            return False
-        if self._allowed is not None:
-            return parsed in self._allowed
-        return _is_host(parsed, host)
-
-
-def is_same_host(origin: str, host: str) -> bool:
-    """True if the origin's host and port are those of the `Host` header."""
-    parsed = _parse(origin)
-    return parsed is not None and _is_host(parsed, host)
-
-
-def _is_host(origin: _Origin, host: str) -> bool:
-    served = _parse(f"{origin.scheme}://{host}")
-    return served is not None and served[1:] == origin[1:]
+        return is_same_host(origin, host) if self._allowed is None else _parse(origin) in self._allowed
 
 
 @lru_cache(maxsize=512)  # the pages of a crowd are few
+def is_same_host(origin: str, host: str) -> bool:
+    """True if the origin's host and port are those of the `Host` header."""
+    page = _parse(origin)
+    served = page and _parse(f"{page.scheme}://{host}")
+    return page is not None and served is not None and served[1:] == page[1:]
+
+
+@lru_cache(maxsize=512)
 def _parse(text: str) -> _Origin | None:
     try:
         parts = urlsplit(text)

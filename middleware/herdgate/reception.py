@@ -17,7 +17,16 @@ from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.numbers import check_number
 from herdgate.core.permits import Permit
-from herdgate.denial import DenialStyle, Headers, challenge, close_reason, http_denial, our_cookie, read_statuses
+from herdgate.denial import (
+    DenialStyle,
+    Headers,
+    TicketCookie,
+    challenge,
+    close_reason,
+    http_denial,
+    our_cookie,
+    read_statuses,
+)
 from herdgate.gate import Gate
 from herdgate.identity import Identity
 from herdgate.logs import DenialLog
@@ -180,33 +189,33 @@ class Reception:
 
     def close_answer(self, visit: Visit, denied: Denied) -> CloseAnswer:
         """A denial that a page can read."""
-        subprotocol = next(filter(None, visit.scope.get("subprotocols") or ()), None)
-        return CloseAnswer(subprotocol, self._ticket_cookie(visit, denied), close_reason(denied))
+        return CloseAnswer(self.subprotocol(visit), self.ticket_cookie(visit).headers(denied), close_reason(denied))
+
+    def subprotocol(self, visit: Visit) -> str | None:
+        """The one that a close denial echoes."""
+        return next(filter(None, visit.scope.get("subprotocols") or ()), None)
+
+    def ticket_cookie(self, visit: Visit) -> TicketCookie:
+        """The one that a close denial sets."""
+        gate = self.gate
+        return TicketCookie(f"{TICKET_COOKIE}{gate.route}", *self._manner(visit), gate.limits.grace_s)
 
     def session_headers(self, visit: Visit) -> Headers:
         """What the 101 of an admitted client carries; nothing where no class needs it."""
         token = self.gate.session_token()
         if token is None:
             return []
-        cookie = self._cookie(visit, f"{SESSION_COOKIE}{self.gate.route}", token, self.gate.limits.session_ttl_s)
-        return [(SESSION_HEADER, token.encode()), cookie]
+        (path, secure, same_site), age_s = self._manner(visit), self.gate.limits.session_ttl_s
+        name = f"{SESSION_COOKIE}{self.gate.route}"
+        cookie = our_cookie(name, token, age_s=age_s, path=path, secure=secure, same_site=same_site)
+        return [(SESSION_HEADER, token.encode()), (b"set-cookie", cookie)]
 
-    def _ticket_cookie(self, visit: Visit, denied: Denied) -> Headers:
-        if denied.ticket is None:
-            return []
-        age_s = (denied.retry_s or 0) + self.gate.limits.grace_s
-        return [self._cookie(visit, f"{TICKET_COOKIE}{self.gate.route}", denied.ticket, age_s)]
-
-    def _cookie(self, visit: Visit, name: str, value: str, age_s: float) -> tuple[bytes, bytes]:
+    def _manner(self, visit: Visit) -> tuple[str, bool, bool]:
+        """Path, secure, same site: how cookies of this visitor's page have to be."""
         scope, request = visit.scope, visit.request
-        return b"set-cookie", our_cookie(
-            name,
-            value,
-            age_s=age_s,
-            path=_cookie_path(scope.get("root_path", "") + self._path),
-            secure=scope.get("scheme") == "wss",
-            same_site=request.origin is None or is_same_host(request.origin, request.host),
-        )
+        path = _cookie_path(scope.get("root_path", "") + self._path)
+        same_site = request.origin is None or is_same_host(request.origin, request.host)
+        return path, scope.get("scheme") == "wss", same_site
 
 
 def admitted_before(scope: Scope) -> Permit | None:

@@ -42,6 +42,30 @@ class Request(NamedTuple):
 
 def read_request(scope: Scope, route: str, forwarding_header: str) -> Request:
     """Read `scope` and remove every ticket and session token from it."""
+    return _read_plain(scope, forwarding_header) or _read_any(scope, route, forwarding_header)
+
+
+def _read_plain(scope: Scope, forwarding_header: str) -> Request | None:
+    """One that shows nothing of ours and repeats no header, as most of a crowd; None: it may be another."""
+    headers = scope["headers"]
+    if not isinstance(headers, list):
+        return None
+    found = dict(headers)
+    if len(found) < len(headers) or not found.keys().isdisjoint(_OURS) or b"herdgate_" in found.get(b"cookie", b""):
+        return None
+    if QUERY_NAME in scope.get("query_string", b""):
+        return None
+    origin, told = found.get(b"origin"), found.get(forwarding_header.encode())
+    return Request(
+        None,
+        None,
+        None if origin is None else origin.decode("latin-1"),
+        found.get(b"host", b"").decode("latin-1"),
+        () if told is None else (told.decode("latin-1"),),
+    )
+
+
+def _read_any(scope: Scope, route: str, forwarding_header: str) -> Request:
     found: dict[bytes, str] = {}
     forwarded: list[str] = []
     cookies: dict[str, str] = {}

@@ -30,7 +30,7 @@ _logger = logging.getLogger("herdgate.gateway")
 
 BACKLOG = 128
 SAY_EVERY_S = 10.0
-SWITCH_S = 0.0005
+SWITCH_S = 0.0001
 START_S = STOP_S = 10.0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hashlib import sha1
 from http import HTTPStatus
 
-__all__ = ["close_answer", "http_answer"]
+__all__ = ["accept_key", "close_answer", "close_frame", "http_answer"]
 
 Pair = tuple[bytes, bytes]
 
@@ -47,15 +47,24 @@ def close_answer(key: bytes, subprotocol: str | None, headers: Sequence[Pair], c
         code: one that may be sent (RFC 6455 section 7.4).
         reason: 123 bytes at most, as UTF-8; ValueError for a longer one.
     """
-    why = reason.encode()
-    if len(why) > _LONGEST_REASON:
-        raise ValueError(f"a close frame holds {_LONGEST_REASON} bytes of reason, not {len(why)}")
-    accept = b64encode(sha1(key + _GUID, usedforsecurity=False).digest())  # RFC 6455 section 4.2.2
-    lines = [_SWITCHING % accept]
+    lines = [_SWITCHING % accept_key(key)]
     if subprotocol is not None:
         lines.append(b"sec-websocket-protocol: %b" % subprotocol.encode("ascii"))
     lines += [b"%b: %b" % pair for pair in headers if pair[0] not in _FRAMING]
-    return b"%b\x88%c%b%b" % (_head(lines, 3), 2 + len(why), code.to_bytes(2), why)
+    return _head(lines, 3) + close_frame(code, reason)
+
+
+def accept_key(key: bytes) -> bytes:
+    """What `Sec-WebSocket-Accept` answers to a key (RFC 6455 section 4.2.2)."""
+    return b64encode(sha1(key + _GUID, usedforsecurity=False).digest())
+
+
+def close_frame(code: int, reason: str) -> bytes:
+    """A close frame as servers send it; ValueError for a reason of more than 123 bytes."""
+    why = reason.encode()
+    if len(why) > _LONGEST_REASON:
+        raise ValueError(f"a close frame holds {_LONGEST_REASON} bytes of reason, not {len(why)}")
+    return b"\x88%c%b%b" % (2 + len(why), code.to_bytes(2), why)
 
 
 def _head(lines: list[bytes], more: int) -> bytes:

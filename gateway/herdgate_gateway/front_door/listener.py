@@ -1,12 +1,12 @@
 """Our own listener: accepts in batches, and answers who is refused on the bare socket, before any transport exists.
 
-    accept -> head there, simple, refused: send, close        (two system calls more, and no more)
+    accept -> head there, simple, refused, or a health check: send, close        (two system calls more, and no more)
            -> anything else: a transport and a FrontDoor, which goes on with what was read
 
 Rules:
 - the system wakes us only for connections whose first bytes are here (TCP_DEFER_ACCEPT), where it can;
-- at most `BATCH` connections a turn, so that sockets that are open get theirs; as long as some are refused, the next
-  ones are looked for every 2 ms, and not announced one by one;
+- at most `BATCH` connections a turn, so that sockets that are open get theirs; once some were refused and nobody else
+  waits, the next ones are looked for 2 ms later, and not announced one by one;
 - TLS and the PROXY header come before any head: such connections get their transport at once, and TLS ones no faster
   than `tls_rate` a second, as each costs a handshake's worth of CPU; the others wait in the backlog, in order;
 - out of descriptors, a spare one says so (`spare`).
@@ -15,6 +15,7 @@ Rules:
 import asyncio
 import errno
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from herdgate_gateway.app import Gateway
 from herdgate_gateway.front_door.bare_line import BareLine
 from herdgate_gateway.front_door.bare_socket import LAST, BareSocket, accept, clothed
 from herdgate_gateway.front_door.head import MOST_BYTES, read_head
+from herdgate_gateway.front_door.health import HEALTHY, is_health_check
 from herdgate_gateway.front_door.lingering import Lingering
 from herdgate_gateway.front_door.pace import Pace
 from herdgate_gateway.front_door.protocol import FrontDoor, receive
@@ -32,8 +34,8 @@ from herdgate_gateway.http_leg import HEAD_S
 
 __all__ = ["BATCH", "OwnListener"]
 
-BATCH = 64
-"""Connections accepted in one turn of the loop."""
+BATCH = 16
+"""Connections accepted in one turn of the loop: few enough for the caches, and for a health check among them."""
 
 USUAL_BYTES = 4_096
 """Of a head, most of them."""
@@ -154,6 +156,9 @@ class OwnListener:
         refused, self._refused = self._refused, []
         for accepted, data, lingers in refused:
             self._end(accepted, data, lingers=lingers)
+        if len(came) == BATCH:
+            os.sched_yield()  # to the thread of health checks, which the system may let wait for milliseconds
+            return rest_s
         return max(rest_s, TICK_S if refused else 0.0)
 
     def _take(self, listener: socket.socket) -> float:
@@ -184,6 +189,9 @@ class OwnListener:
         end = data.find(_END) + len(_END)
         client = None if accepted.family == socket.AF_UNIX else (str(address[0]), int(address[1]))
         scope = None if end < len(_END) else read_head(data[:end], client=client, server=None, scheme="ws")
+        if scope is None and is_health_check(data, self._gateway.health_path):
+            self.refuse(accepted, HEALTHY, lingers=False)
+            return
         if scope is None:
             self.move(accepted, lambda door: door.data_received(data) if data else door.expect_head(), _nothing)
             return

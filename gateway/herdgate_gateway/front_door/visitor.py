@@ -15,10 +15,9 @@ from herdgate import Refused
 from herdgate.asgi import Scope
 from herdgate.core.answers import Admitted, Arrival, Denied
 from herdgate.core.permits import Permit
-from herdgate.denial import TRY_AGAIN_LATER
 from herdgate.reception import Visit
-from herdgate_gateway.front_door.answers import close_answer, http_answer
-from herdgate_gateway.front_door.denials import denial_answer
+from herdgate_gateway.front_door.answers import http_answer
+from herdgate_gateway.front_door.denials import close_denial, denial_answer
 from herdgate_gateway.route import Route
 
 __all__ = ["Line", "Visitor", "handshake_key"]
@@ -151,8 +150,8 @@ class Visitor:
         self.done()
         reception, visit = self.route.reception, self._visit
         if reception.closes(visit, denied):
-            subprotocol, headers, reason = reception.close_answer(visit, denied)
-            data = close_answer(handshake_key(self.scope), subprotocol, headers, TRY_AGAIN_LATER, reason)
+            key, subprotocol = handshake_key(self.scope), reception.subprotocol(visit)
+            data = close_denial(denied, key, subprotocol, reception.ticket_cookie(visit))
             self.line.answer(data, lingers=True)
         elif challenged is None:
             self.line.answer(denial_answer(denied, status or reception.statuses[denied.reason]), lingers=False)
@@ -167,5 +166,5 @@ class Visitor:
 
 def handshake_key(scope: Scope) -> bytes:
     """Its `Sec-WebSocket-Key`."""
-    key: bytes = next(value for name, value in scope["headers"] if name == b"sec-websocket-key")
+    key: bytes = dict(scope["headers"])[b"sec-websocket-key"]
     return key

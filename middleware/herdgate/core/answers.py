@@ -1,7 +1,6 @@
 """What the decision core is asked and what it answers. The reason names are the only ones; metrics use them too."""
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from herdgate.core.clients import Client
@@ -100,8 +99,7 @@ class Admitted(NamedTuple):
     permit: Permit
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(NamedTuple):
     """Not now.
 
     Attributes:

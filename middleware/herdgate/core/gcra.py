@@ -48,7 +48,8 @@ class KeyedGcra:
     def charge(self, key: str, now: float) -> None:
         """Count one arrival of `key`. Call it only after `wait` said 0.0."""
         now_ns = int(now * NS)
-        self._table.put(key, max(self._table.get(key), now_ns) + self._interval, now_ns)
+        tat = self._table.get(key)
+        self._table.put(key, (tat if tat > now_ns else now_ns) + self._interval, now_ns)
 
     def give_back(self, key: str, charged_at: float, now: float) -> None:
         """Undo a charge made at `charged_at`, unless its cell is over: then it is too late to tell what came of it."""
