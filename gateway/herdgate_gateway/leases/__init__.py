@@ -2,9 +2,14 @@
 
     rows, conditions, acts       what stands in the table, and the only writes there are (pure)
     table, memory, dynamo        where they are carried out: done, lost or unknown
-    rights, watching, placement  when one may act, who is dead, who ranks first for what (pure)
-    beat, member, owner, sweep   one life of one worker, made of the above
-    guardian                     the parent process that tells of a crash at once
+    rights, watching, placement, agenda, holdings
+                                 when one may act, who is dead, who ranks first, what to look at, what is held (pure)
+    registration, beat, members, sweep, handover, effects
+                                 the parts of one life, each with its rules
+    owner                        a worker: one life after the other, made of these
+    beat_thread, guardian, notices
+                                 beats on a thread of their own, a parent that tells of a crash at once, news over Redis
+    holding, command             a worker that only owns; `herdgate leases`
 
 An inc names one life of one process, (shard, epoch) one ownership. A write carries both, so it needs no lock.
 """

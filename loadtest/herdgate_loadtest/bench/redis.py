@@ -7,7 +7,6 @@ own each, so that none is cut off with the server.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,11 +16,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from herdgate_loadtest.bench.children import HOST, dies_with_us, free_port
 from herdgate_loadtest.errors import CrowdError, PreflightError
 
 __all__ = ["RedisServer", "redis_server"]
 
-_HOST = "127.0.0.1"
 _START_S = 10.0
 _TRIES = 5  # a free port may be taken between asking for one and using it
 _MEMORY_ONLY = ("--save", "", "--appendonly", "no")
@@ -50,12 +49,12 @@ class RedisServer:
     @property
     def url(self) -> str:
         """Where it is; the same after a restart."""
-        return f"redis://{_HOST}:{self._port}/0"
+        return f"redis://{HOST}:{self._port}/0"
 
     def start(self) -> None:
         """Start it, empty, and wait until it serves."""
         for _ in range(_TRIES):
-            port = self._port or _free_port()
+            port = self._port or free_port()
             if self._starts(port):
                 self._port = port
                 return
@@ -76,7 +75,7 @@ class RedisServer:
         """The reply to one command; texts are `str`."""
         from redis import Redis
 
-        with Redis(host=_HOST, port=self._port, socket_timeout=_START_S, decode_responses=True) as client:
+        with Redis(host=HOST, port=self._port, socket_timeout=_START_S, decode_responses=True) as client:
             return client.execute_command(*words)
 
     def calls(self) -> int:
@@ -89,9 +88,9 @@ class RedisServer:
         os.kill(self._process.pid, number)
 
     def _starts(self, port: int) -> bool:
-        place = ("--port", str(port), "--bind", _HOST, "--dir", str(self._folder))
+        place = ("--port", str(port), "--bind", HOST, "--dir", str(self._folder))
         with (self._folder / "log").open("wb") as log:
-            command = [*_dies_with_us(), self._binary, *place, *_MEMORY_ONLY]
+            command = [*dies_with_us(), self._binary, *place, *_MEMORY_ONLY]
             self._process = process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
         end = time.monotonic() + _START_S
         while _READY not in (self._folder / "log").read_bytes():
@@ -127,14 +126,3 @@ def _find() -> str:
     if found is None:
         raise PreflightError("there is no redis-server on the PATH: install one (apt-get install redis-server)")
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _dies_with_us() -> list[str]:
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple, Protocol
 
 from herdgate_loadtest.bench.descriptors import raise_descriptors
+from herdgate_loadtest.bench.leases import measure as leases
 from herdgate_loadtest.bench.sides import deciding, health, holding, proxying, refusing
 from herdgate_loadtest.bench.sides.outcome import Outcome
 
@@ -48,6 +49,7 @@ KINDS = {
         "Bring up idle sockets through the proxy, beside a naive proxy, nginx and haproxy.",
     ),
     "health": Kind(health.measure, "ms", "Answer health checks while a flood of handshakes is refused."),
+    "lease": Kind(leases.measure, "s, units and effects", "Lose workers that own shards; takes some minutes."),
     "decide": Kind(deciding.measure, "ns", "Decide, in this process, beside the plainest keyed rate limiter."),
 }
 """By name, in the order of the help."""

@@ -1,0 +1,99 @@
+"""What the SDK's errors mean for a write or a read. Pure.
+
+TableError                no answer, or one that says nothing
+└── SetupError            something has to be mended before any answer can come; also a HerdgateError
+
+Every message is one clear line: the table, what is wrong, the way out.
+"""
+
+from herdgate_gateway.errors import HerdgateError
+from herdgate_gateway.leases.dynamo.client import Place
+from herdgate_gateway.leases.dynamo.items import item_of
+from herdgate_gateway.leases.table import Lost, TableError, Unknown
+
+__all__ = ["SetupError", "outcome_of", "table_error"]
+
+_CREDENTIALS_REFUSED = {
+    "ExpiredTokenException",
+    "IncompleteSignatureException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "UnrecognizedClientException",
+}
+_MOST_SHOWN = 300  # characters of what AWS says
+
+
+class SetupError(HerdgateError, TableError):
+    """The table, the credentials or their permissions are not as they have to be."""
+
+
+def outcome_of(error: Exception, place: Place) -> Lost | Unknown:
+    """What became of a write that ended with `error`. One the set-up is to blame for is unknown too, and says so."""
+    if _code(error) == "ConditionalCheckFailedException":
+        before = error.response.get("Item")  # type: ignore[attr-defined]
+        return Lost(item_of(before) if before else None)
+    return Unknown(str(table_error(error, place)))
+
+
+def table_error(error: Exception, place: Place) -> TableError:
+    """What to raise for a read that ended with `error`."""
+    if isinstance(error, TableError):
+        return error
+    if fault := _fault(error, place):
+        return SetupError(f"{place}: {fault}")
+    return TableError(f"{place}: {_told(error)}")
+
+
+def _fault(error: Exception, place: Place) -> str | None:
+    """What has to be mended, and how; None: nothing that is known of."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"it needs more packages ({error}): pip install 'herdgate[worker]'"
+
+    from botocore import exceptions as sdk
+
+    match error:
+        case sdk.ClientError():
+            return _refusal(_code(error), _told(error), place)
+        case sdk.NoCredentialsError() | sdk.CredentialRetrievalError() | sdk.PartialCredentialsError():
+            return (
+                f"no AWS credentials ({_told(error)}); set AWS_PROFILE, AWS_ACCESS_KEY_ID, or give this machine a role"
+            )
+        case sdk.NoRegionError() | sdk.InvalidRegionError():
+            return f"no usable region ({_told(error)}); give one, or set AWS_REGION"
+        case sdk.ProfileNotFound() | sdk.ConfigParseError():
+            return f"{_told(error)}; mend AWS_PROFILE or the file it is in"
+        case sdk.ParamValidationError():
+            return _invalid(_told(error))
+        case _:
+            return None
+
+
+def _refusal(code: str, told: str, place: Place) -> str | None:
+    if code in {"ResourceNotFoundException", "TableNotFoundException"}:
+        return f"there is no such table; create it: herdgate leases init --table {place.table}"
+    if code == "AccessDeniedException":
+        return f"access denied ({told}); docs/leases.md lists the permissions"
+    if code in _CREDENTIALS_REFUSED:
+        return f"the credentials are refused ({told}); renew them, and check the clock of this machine"
+    if code == "ValidationException":
+        return _invalid(told)
+    return None
+
+
+def _invalid(told: str) -> str:
+    return f"the request is refused as invalid ({told}); is it the table that `herdgate leases init` makes?"
+
+
+def _code(error: Exception) -> str:
+    response = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def _told(error: Exception) -> str:
+    """What an error says, on one short line."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    response = getattr(error, "response", None)
+    text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__

@@ -1,0 +1,60 @@
+"""The parent of a worker: it sees its end at once, and tells the table, so that nobody has to wait for its silence.
+
+    guardian -> worker            signals are passed on; its exit code becomes the guardian's
+             <- its lives, by name, on a pipe, each before it begins
+             -> the table: each of them is dead
+
+A guardian that is killed with its worker, as when a host dies, leaves it to the others to notice. One that is killed
+alone leaves its worker as it is.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+__all__ = ["LIVES_FD", "guard", "tell_guardian"]
+
+LIVES_FD = "HERDGATE_LIVES_FD"
+"""Environment variable: the descriptor that a worker tells its lives on."""
+
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def tell_guardian(inc: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Say that this life is about to begin; nothing where there is no guardian."""
+    told = environ.get(LIVES_FD)
+    if told is not None:
+        with suppress(OSError):  # it is gone
+            os.write(int(told), f"{inc}\n".encode())
+
+
+async def guard(command: Sequence[str], declare_dead: Callable[[str], Awaitable[None]]) -> int:
+    """Run a worker to its end.
+
+    Args:
+        command: of the worker.
+        declare_dead: called for each of its lives.
+
+    Returns:
+        Its exit code; 128 and the number of the signal that ended it.
+    """
+    reading, writing = os.pipe()
+    loop = asyncio.get_running_loop()
+    with os.fdopen(reading, "rb", buffering=0) as lives:
+        environ = {**os.environ, LIVES_FD: str(writing)}
+        worker = await asyncio.create_subprocess_exec(*command, pass_fds=[writing], env=environ)
+        os.close(writing)
+        for number in _PASSED_ON:
+            loop.add_signal_handler(number, _pass_on, worker, number)
+        told = asyncio.create_task(asyncio.to_thread(lives.read))
+        code = await worker.wait()
+        for inc in (await told).decode().split():
+            await declare_dead(inc)
+        return code if code >= 0 else 128 - code
+
+
+def _pass_on(worker: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        worker.send_signal(number)
