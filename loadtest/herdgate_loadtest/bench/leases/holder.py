@@ -66,7 +66,8 @@ class Holder:
         self._guardian = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, text=True, env=aws_environment(), process_group=0
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
 
     def crash(self) -> float:
         """Kill the worker, not its guardian; the moment."""
@@ -100,6 +101,7 @@ class Holder:
         """At once, if it runs."""
         if self._guardian.poll() is None:
             self.die_with_host()
+        self._listening.join(_END_S)
 
     def _worker(self) -> int:
         pid = self._guardian.pid
@@ -107,8 +109,9 @@ class Holder:
 
     def _listen(self) -> None:
         assert self._guardian.stdout is not None
-        for line in self._guardian.stdout:
-            self._hear(json.loads(line))
+        with self._guardian.stdout as lines:
+            for line in lines:
+                self._hear(json.loads(line))
 
     def _hear(self, told: dict[str, Any]) -> None:
         at = told["at"]

@@ -1,0 +1,63 @@
+"""A parent that tells of its worker's end."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import pytest
+
+from herdgate_gateway.leases.guardian import LIVES_FD, guard, tell_guardian
+
+TELL = "from herdgate_gateway.leases.guardian import tell_guardian; tell_guardian('one'); tell_guardian('two');"
+WAIT = "import time; print('up', flush=True); time.sleep(60)"
+
+
+async def run(script: str) -> tuple[int, list[str]]:
+    """Exit code, and the lives that were declared dead."""
+    dead: list[str] = []
+
+    async def declare_dead(inc: str) -> None:
+        dead.append(inc)
+
+    code = await asyncio.wait_for(guard([sys.executable, "-c", script], declare_dead), 30)
+    return code, dead
+
+
+async def test_every_life_of_a_worker_that_ends_is_declared_dead() -> None:
+    assert await run(f"{TELL} raise SystemExit(3)") == (3, ["one", "two"])
+
+
+async def test_a_killed_worker_is_declared_dead() -> None:
+    assert await run(f"{TELL} import os; os.kill(os.getpid(), 9)") == (128 + signal.SIGKILL, ["one", "two"])
+
+
+async def test_a_worker_that_never_lived_leaves_nobody_to_declare() -> None:
+    assert await run("pass") == (0, [])
+
+
+async def test_signals_are_passed_on() -> None:
+    script = f"{TELL} import signal, os; os.kill(os.getppid(), signal.SIGTERM); {WAIT}"
+
+    assert await run(script) == (128 + signal.SIGTERM, ["one", "two"])
+
+
+def test_without_a_guardian_nobody_is_told() -> None:
+    tell_guardian("one", {})
+
+
+def test_a_guardian_that_is_gone_is_no_fault() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        tell_guardian("one", {LIVES_FD: str(writing)})
+    finally:
+        os.close(writing)
+
+
+async def test_a_command_that_is_not_there_is_an_error() -> None:
+    async def declare_dead(inc: str) -> None:
+        raise AssertionError(inc)
+
+    with pytest.raises(FileNotFoundError):
+        await guard(["/nowhere/at/all"], declare_dead)

@@ -1,0 +1,51 @@
+"""`herdgate leases hold`: real processes with guardians, a real table, a real Redis."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from herdgate_gateway.leases.rows import SHARDS
+from herdgate_loadtest.bench.leases.holder import Holder, Place, run_command
+from tests.dynamodb import DynamoServer
+from tests.redis_servers import redis_server
+from tests.servers import poll
+
+pytestmark = pytest.mark.xdist_group("holding")
+
+
+class Pair:
+    """Two workers that own all shards between them."""
+
+    def __init__(self, place: Place) -> None:
+        self.one, self.other = Holder(place, "one"), Holder(place, "other")
+        poll(lambda: len(self.one.held) + len(self.other.held) == SHARDS, "all shards are owned", within_s=30)
+
+    def end(self) -> None:
+        self.one.end()
+        self.other.end()
+
+
+@pytest.fixture
+def pair(dynamodb: DynamoServer) -> Iterator[Pair]:
+    with ExitStack() as stack:
+        place = Place(dynamodb.url, stack.enter_context(redis_server()).url)
+        run_command(place, "init")
+        pair = Pair(place)
+        stack.callback(pair.end)
+        yield pair
+
+
+def test_what_a_killed_worker_had_is_owned_again(pair: Pair) -> None:
+    pair.one.crash()
+
+    poll(lambda: len(pair.other.held) == SHARDS, "the other one has all", within_s=20)
+
+
+def test_a_worker_that_leaves_gives_all_away(pair: Pair) -> None:
+    had = set(pair.one.held)
+    pair.one.leave()
+
+    poll(lambda: len(pair.other.held) == SHARDS, "the other one has all", within_s=20)
+    assert set(pair.one.lost) >= had
+    assert pair.one.held == {}
