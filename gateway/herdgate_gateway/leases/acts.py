@@ -12,6 +12,7 @@ from herdgate_gateway.leases.conditions import (
     ABSENT,
     PRESENT,
     All,
+    AtLeast,
     AtMost,
     Below,
     Condition,
@@ -74,9 +75,15 @@ def register(fleet: str, mine: WorkerRow, seen: WorkerRow | None) -> Write:
     return Write(worker_key(fleet, mine.worker), condition, sets)
 
 
-def beat(fleet: str, worker: str, inc: str, load: int) -> Write:
-    """Renew one's right, and say how many sockets there are."""
-    return Write(worker_key(fleet, worker), All((Is("inc", inc), _ALIVE)), {"load": load}, {"hb": 1})
+def beat(fleet: str, worker: str, inc: str, load: int, known: int = 0) -> Write:
+    """Renew one's right, and say how many sockets there are.
+
+    Args:
+        known: beats of this life that were seen to be carried out. A row that has fewer is another one: the old one has
+            vanished, and a register of before came late.
+    """
+    condition = All((Is("inc", inc), _ALIVE, AtLeast("hb", known)))
+    return Write(worker_key(fleet, worker), condition, {"load": load}, {"hb": 1})
 
 
 def set_state(fleet: str, worker: str, inc: str, state: WorkerState) -> Write:

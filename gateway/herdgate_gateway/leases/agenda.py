@@ -36,7 +36,8 @@ class Agenda:
 
     def news(self, now: float) -> None:
         """Somebody came or went, or my own right was gone for a while."""
-        self._at = {"first": now, "second": now + STAGGER_S, "mine": now + self._spread(AGAIN_S)}
+        coming: dict[Task, float] = {"first": now, "second": now + STAGGER_S, "mine": now + self._spread(AGAIN_S)}
+        self._at = {task: min(at, coming[task]) for task, at in self._at.items()}
 
     def look_again(self, now: float) -> None:
         """It was not clear whether some owner is dead."""

@@ -33,6 +33,7 @@ class Beats:
     def __init__(self, life: Life, *, beat_s: float, load: Callable[[], int], is_awake: Callable[[], bool]) -> None:
         self._life = life
         self._beat_s, self._load, self._is_awake = beat_s, load, is_awake
+        self._known = 0
         self.trouble_at: float | None = None
 
     async def run(self, renewed: Callable[[], None], lost: Callable[[], None]) -> None:
@@ -55,8 +56,10 @@ class Beats:
 
     async def _beat(self, sent_at: float, renewed: Callable[[], None]) -> None:
         life = self._life
-        outcome = await life.table.write(beat(life.fleet, life.row.worker, life.row.inc, self._load()))
+        row = life.row
+        outcome = await life.table.write(beat(life.fleet, row.worker, row.inc, self._load(), self._known))
         if isinstance(outcome, Done):
+            self._known = outcome.item["hb"]
             life.right.renew(sent_at)
             renewed()
         elif isinstance(outcome, Lost):

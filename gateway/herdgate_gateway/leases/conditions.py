@@ -6,7 +6,7 @@ from typing import Any
 
 from herdgate_gateway.leases.rows import Item
 
-__all__ = ["ABSENT", "PRESENT", "All", "AtMost", "Below", "Condition", "Either", "Is", "IsNot", "Missing"]
+__all__ = ["ABSENT", "PRESENT", "All", "AtLeast", "AtMost", "Below", "Condition", "Either", "Is", "IsNot", "Missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,18 @@ class AtMost:
     def holds(self, item: Item | None) -> bool:
         """As `Is.holds`."""
         return item is not None and self.name in item and item[self.name] <= self.value
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The number is there and no lower than this."""
+
+    name: str
+    value: int
+
+    def holds(self, item: Item | None) -> bool:
+        """As `Is.holds`."""
+        return item is not None and self.name in item and item[self.name] >= self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +111,7 @@ class Either:
         return any(part.holds(item) for part in self.parts)
 
 
-Condition = Is | IsNot | AtMost | Below | Missing | Present | All | Either
+Condition = Is | IsNot | AtLeast | AtMost | Below | Missing | Present | All | Either
 
 ABSENT = Missing("pk")
 """There is no such row."""

@@ -40,10 +40,13 @@ class Effects:
 
     Args:
         epoch_of: of a shard that may be acted on now; None: it may not.
+        overtaken: told of a shard and an epoch that a later owner has gone beyond.
     """
 
-    def __init__(self, life: Life, epoch_of: Callable[[int], int | None]) -> None:
-        self._life, self._epoch_of = life, epoch_of
+    def __init__(
+        self, life: Life, epoch_of: Callable[[int], int | None], overtaken: Callable[[int, int], None]
+    ) -> None:
+        self._life, self._epoch_of, self._overtaken = life, epoch_of, overtaken
 
     async def claim(self, connection_id: str) -> Claimed:
         """Serve a connection from now on.
@@ -54,7 +57,7 @@ class Effects:
         """
         epoch = self._owned(connection_id)
         outcome = await self._life.table.write(claim(self._life.fleet, connection_id, epoch))
-        done = self._done(connection_id, outcome)
+        done = self._done(connection_id, epoch, outcome)
         if self._owned(connection_id) != epoch:
             raise NotOwnerError(f"connection {connection_id!r} has changed hands")
         return Claimed(epoch, done.item.get("last_seq"))
@@ -74,7 +77,7 @@ class Effects:
         outcome = await self._life.table.write(checkpoint(self._life.fleet, connection_id, epoch, last_seq))
         is_known = isinstance(outcome, Lost) and outcome.item is not None and outcome.item.get("epoch") == epoch
         if not is_known:
-            self._done(connection_id, outcome)
+            self._done(connection_id, epoch, outcome)
 
     def _owned(self, connection_id: str) -> int:
         epoch = self._epoch_of(shard_of(connection_id)) if self._life.may_act() else None
@@ -82,9 +85,11 @@ class Effects:
             raise NotOwnerError(f"connection {connection_id!r} is not in a shard of this worker")
         return epoch
 
-    def _done(self, connection_id: str, outcome: Outcome) -> Done:
+    def _done(self, connection_id: str, epoch: int, outcome: Outcome) -> Done:
         if isinstance(outcome, Done):
             return outcome
         if isinstance(outcome, Lost):
+            if outcome.item is not None and outcome.item.get("epoch", 0) > epoch:
+                self._overtaken(shard_of(connection_id), epoch)
             raise NotOwnerError(f"connection {connection_id!r} is another worker's, or there is none of that name")
         raise UnknownOutcomeError(f"nobody knows what came of connection {connection_id!r}: {outcome.why}")

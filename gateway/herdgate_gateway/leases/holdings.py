@@ -60,7 +60,7 @@ class Holdings:
         held = self._held.get(shard)
         if epoch <= self._given.get(shard, 0) or (held is not None and held.epoch >= epoch):
             return
-        self.drop(shard)
+        self._end(shard)
         self._held[shard] = _Held(epoch, now)
         self._gained(shard, epoch)
 
@@ -69,6 +69,7 @@ class Holdings:
         epoch = self.epoch(shard)
         if epoch is not None:
             self._held[shard].frozen = True
+            self._given[shard] = epoch
             self._lost(shard, epoch)
         return epoch
 
@@ -77,16 +78,15 @@ class Holdings:
         self._given[shard] = max(epoch, self._given.get(shard, 0))
         held = self._held.get(shard)
         if held is not None and held.epoch <= epoch:
-            self.drop(shard)
-
-    def drop(self, shard: int) -> None:
-        """Act on it no more; it may be found to be mine again."""
-        held = self._held.pop(shard, None)
-        if held is not None and not held.frozen:
-            self._lost(shard, held.epoch)
+            self._end(shard)
 
     def lapse(self) -> None:
         """The right has run out: drop all but what is frozen, which is still on its way to somebody."""
         for shard in self:
             if not self._held[shard].frozen:
-                self.drop(shard)
+                self._end(shard)
+
+    def _end(self, shard: int) -> None:
+        held = self._held.pop(shard, None)
+        if held is not None and not held.frozen:
+            self._lost(shard, held.epoch)

@@ -1,13 +1,15 @@
 """Who is there, and where shards ought to be: polls the workers' rows, and declares dead who has been silent.
 
 Rules:
-- the rows that are known are read at every poll, all there are at every tenth: who comes is less urgent than who goes;
+- of up to eight workers the rows that are known are read at every poll, all there are at the first ten and at every
+  tenth: who comes is less urgent than who goes. Of more, all are read at every second poll: by row it would cost more;
 - whoever has had trouble with its own beats declares nobody dead for two leases, as it is probably the one that is cut
   off; but not longer, or nobody would, in a brown-out of the table that hits all alike;
-- only workers that are up have ranks; a change of them is news.
+- only workers that are up and have beaten have ranks; a change of them is news.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from herdgate_gateway.leases.acts import fence
@@ -20,6 +22,7 @@ from herdgate_gateway.leases.watching import Watch
 __all__ = ["Members"]
 
 _WHOLE_EVERY = 10
+_FEW = 8
 
 
 class _View(NamedTuple):
@@ -67,17 +70,28 @@ class Members:
         Raises:
             TableError: they could not be read.
         """
-        is_whole = self._polls % _WHOLE_EVERY == 0
-        rows = await self._all() if is_whole else await self._known_ones()
-        self._polls += 1
+        rows = await self._look()
         now = self._life.clock.now()
         self._watch.saw(rows, now)
         was_declared = await self._declare_dead(now)
         return self._take_over(rows, now) or was_declared
 
     def patience_s(self) -> float:
-        """Seconds until somebody may have to be declared dead."""
-        return self._watch.patience_s(self._life.clock.now())
+        """Seconds until somebody else may have to be declared dead, if this one may do so; inf: nobody."""
+        now = self._life.clock.now()
+        if not self._life.may_act() or self._holds_back(now):
+            return inf
+        return self._watch.patience_s(now, but=self._life.row.inc)
+
+    async def _look(self) -> list[WorkerRow]:
+        """All that there are, or those that are known; of many, all are cheaper, and once a second will do."""
+        known, number = len(self._watch.rows), self._polls
+        self._polls += 1
+        if number < _WHOLE_EVERY or number % _WHOLE_EVERY == 0:
+            return await self._all()
+        if known <= _FEW:
+            return await self._known_ones()
+        return await self._all() if number % 2 == 0 else list(self._watch.rows.values())
 
     async def _all(self) -> list[WorkerRow]:
         rows: list[WorkerRow] = []
@@ -94,17 +108,17 @@ class Members:
         return Placement({name: row.capacity for name, row in self.up.items() if name != worker}, self._shards)
 
     def _take_over(self, rows: list[WorkerRow], now: float) -> bool:
-        known = {(row.worker, row.inc, row.st, row.capacity) for row in rows}
+        known = {(row.worker, row.inc, row.st, row.capacity, row.hb > 0) for row in rows}
         if known == self._known:
             return False
         self._known = known
-        up = {row.worker: row for row in rows if row.st == "UP"}
+        up = {row.worker: row for row in rows if row.st == "UP" and row.hb > 0}
         self._view = _View(up, Placement({name: row.capacity for name, row in up.items()}, self._shards), now)
         return True
 
     async def _declare_dead(self, now: float) -> bool:
         silent = [row for row in self._watch.silent(now) if row.inc != self._life.row.inc]
-        if not silent or self._holds_back(now):
+        if self._holds_back(now, is_due=bool(silent)) or not silent:
             return False
         was_declared = False
         for row in silent:
@@ -113,11 +127,16 @@ class Members:
                 was_declared = was_declared or isinstance(outcome, Done)
         return was_declared
 
-    def _holds_back(self, now: float) -> bool:
+    def _holds_back(self, now: float, *, is_due: bool = False) -> bool:
+        """True while it is probably me.
+
+        Args:
+            is_due: somebody would be declared dead now; so long is held back, counted from then.
+        """
         trouble_at, patience_s = self._trouble_at(), 2 * self._life.row.lease_ms / 1_000
         if trouble_at is None or now - trouble_at > patience_s:
             self._holding_back_since = None
             return False
-        if self._holding_back_since is None:
+        if self._holding_back_since is None and is_due:
             self._holding_back_since = now
-        return now - self._holding_back_since <= patience_s
+        return self._holding_back_since is None or now - self._holding_back_since <= patience_s

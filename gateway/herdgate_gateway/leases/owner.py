@@ -113,7 +113,8 @@ class ShardOwner:
     @property
     def effects(self) -> Effects | None:
         """Of the present life."""
-        return None if self._present is None else Effects(self._present.life, self.epoch)
+        present = self._present
+        return None if present is None else Effects(present.life, self.epoch, present.holdings.gave)
 
     def epoch(self, shard: int) -> int | None:
         """Of a shard that may be acted on at this moment; None: it may not."""
@@ -172,6 +173,7 @@ class _Present:
         self._over = asyncio.Event()
         self._looking: list[asyncio.Task[None]] = []
         self._has_lapsed = True
+        self._settled_at = 0.0
 
     async def live(self, *, leaves: bool) -> None:
         """Until a beat is refused, or `leave` is through.
@@ -217,7 +219,9 @@ class _Present:
     def _renewed(self) -> None:
         if self._has_lapsed:
             self._has_lapsed = False
-            self._agenda.news(self._clock.now() + self._setup.poll_s * (1 + self._setup.random()))
+            # Whoever starts together with others sees them before it takes anything.
+            self._settled_at = self._clock.now() + 2 * self._setup.poll_s * (1 + self._setup.random())
+            self._agenda.news(self._settled_at)
             self._woken.set()
 
     async def _guard_right(self) -> None:
@@ -235,7 +239,7 @@ class _Present:
         while True:
             with suppress(TableError):
                 if await self._members.poll():
-                    self._agenda.news(self._clock.now())
+                    self._agenda.news(max(self._clock.now(), self._settled_at))
                     self._woken.set()
                 await self._balance()
             self._polled.clear()

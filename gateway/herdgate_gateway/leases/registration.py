@@ -61,9 +61,7 @@ async def _dead_one(table: LeaseTable, clock: Clock, fleet: str, worker: str, wa
             raise NameInUseError(f"worker {worker!r} is alive in another process: give this one another name")
         known = row
         watch.saw([row], clock.now())
-        if watch.silent(clock.now()):
-            await table.write(fence(fleet, row))
-        else:
+        if not watch.silent(clock.now()) or not isinstance(await table.write(fence(fleet, row)), Done):
             await clock.sleep(_LOOK_S)
 
 

@@ -9,16 +9,16 @@ Rules:
 - an owner that lives is told what it owns: it may have missed that its write was done, or that it was given the shard.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from herdgate_gateway.leases.acts import take, tombstone
+from herdgate_gateway.leases.acts import epoch_after, take, tombstone
 from herdgate_gateway.leases.at_once import for_each
 from herdgate_gateway.leases.handover import Tell
 from herdgate_gateway.leases.holdings import Holdings
 from herdgate_gateway.leases.life import Life
 from herdgate_gateway.leases.rows import Key, ShardRow, WorkerRow, shard_key, worker_key
-from herdgate_gateway.leases.table import Done, Lost
+from herdgate_gateway.leases.table import Unknown
 from herdgate_gateway.leases.watching import Watch
 
 __all__ = ["Sweeper"]
@@ -64,7 +64,8 @@ class Sweeper:
         self._adopt(mine)
         self._drop_others(found)
         self._tried.difference_update(row.shard for row in mine)
-        orphans, is_unclear = await self._orphans(each for each in found if each.row not in mine)
+        orphans, is_unclear = await self._orphans([each for each in found if each.row not in mine])
+        orphans += [_Found(row.shard, row) for row in mine if self._is_of_before(row)]
         await for_each(orphans, self._take, most=_AT_ONCE)
         return is_unclear
 
@@ -75,8 +76,12 @@ class Sweeper:
 
     def _adopt(self, mine: Iterable[ShardRow]) -> None:
         for row in mine:
-            if self._life.may_act() and row.epoch >> 40 >= self._generation:
+            if self._life.may_act() and not self._is_of_before(row):
                 self._holdings.hold(row.shard, row.epoch, self._life.clock.now())
+
+    def _is_of_before(self, row: ShardRow) -> bool:
+        """True for an ownership of a generation that is over: to be taken anew, whoever has it."""
+        return row.epoch < epoch_after(0, self._generation)
 
     def _drop_others(self, found: Iterable[_Found]) -> None:
         for shard, row in found:
@@ -84,9 +89,8 @@ class Sweeper:
             if held is not None and row is not None and row.inc != self._life.row.inc and row.epoch > held:
                 self._holdings.gave(shard, held)
 
-    async def _orphans(self, others: Iterable[_Found]) -> tuple[list[_Found], bool]:
+    async def _orphans(self, others: Sequence[_Found]) -> tuple[list[_Found], bool]:
         """Those that nobody owns, or the dead; and whether that is unclear of some."""
-        others = list(others)
         rows = await self._owners({row.owner for _, row in others if row is not None})
         now, orphans, is_unclear = self._life.clock.now(), [], False
         for each in others:
@@ -95,6 +99,7 @@ class Sweeper:
             if verdict == "dead":
                 orphans.append(each)
             elif verdict == "alive" and owner is not None:
+                self._tried.discard(each.shard)  # whatever is still on its way to it will be lost
                 self._tell(owner, each.shard)
             else:
                 is_unclear = True
@@ -118,8 +123,11 @@ class Sweeper:
             return
         self._tried.add(found.shard)
         outcome = await life.table.write(take(life.fleet, life.row, found.shard, found.row, self._generation))
-        if isinstance(outcome, Lost):
-            self._tried.discard(found.shard)
-        elif isinstance(outcome, Done) and life.may_act():
-            self._tried.discard(found.shard)
-            self._holdings.hold(found.shard, outcome.item["epoch"], life.clock.now())
+        if isinstance(outcome, Unknown):
+            return
+        item = outcome.item
+        if item is not None and item["inc"] == life.row.inc:  # lost to myself: the time before it was done after all
+            if not life.may_act():
+                return
+            self._holdings.hold(found.shard, item["epoch"], life.clock.now())
+        self._tried.discard(found.shard)

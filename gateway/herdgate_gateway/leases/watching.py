@@ -55,12 +55,10 @@ class Watch:
             if seen.row.st != "DEAD" and now - seen.since > FENCE * self._lease_of(seen.row)
         ]
 
-    def patience_s(self, now: float) -> float:
-        """Seconds until somebody may be declared dead, if no beat of his is seen; inf: nobody."""
-        left = [
-            seen.since + FENCE * self._lease_of(seen.row) - now for seen in self._seen.values() if seen.row.st != "DEAD"
-        ]
-        return max(0.0, min(left, default=inf))
+    def patience_s(self, now: float, *, but: str) -> float:
+        """Seconds until the next one, but for this inc, may be declared dead if no beat of it is seen; inf: nobody."""
+        ends = [seen.since + FENCE * self._lease_of(seen.row) for seen in self._seen.values() if _is_watched(seen, but)]
+        return min((end - now for end in ends if end >= now), default=inf)
 
     def judge(self, inc: str, row: WorkerRow | None, now: float) -> Verdict:
         """Whether an inc that owns a shard is dead.
@@ -83,3 +81,7 @@ class Watch:
     def _lease_of(self, row: WorkerRow | None) -> float:
         told = row.lease_ms / 1_000 if row is not None else 0.0
         return max(told, self._lease_s) if row is None or row.st == "DEAD" or not told else told
+
+
+def _is_watched(seen: _Seen, but: str) -> bool:
+    return seen.row.st != "DEAD" and seen.row.inc != but

@@ -14,6 +14,7 @@ from herdgate_gateway.leases.conditions import (
     ABSENT,
     PRESENT,
     All,
+    AtLeast,
     AtMost,
     Below,
     Condition,
@@ -45,6 +46,7 @@ SIMPLE: st.SearchStrategy[Condition] = st.one_of(
     st.builds(Missing, ANY_NAME),
     st.builds(Is, ANY_NAME, VALUES),
     st.builds(IsNot, ANY_NAME, VALUES),
+    st.builds(AtLeast, st.sampled_from(NUMBER_NAMES), NUMBERS),
     st.builds(AtMost, st.sampled_from(NUMBER_NAMES), NUMBERS),
     st.builds(Below, st.sampled_from(NUMBER_NAMES), NUMBERS),
 )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from herdgate_gateway.leases.acts import Write
 from herdgate_gateway.leases.conditions import (
     All,
+    AtLeast,
     AtMost,
     Below,
     Condition,
@@ -101,6 +102,8 @@ def _text(condition: Condition, places: Placeholders) -> _Text:
         case IsNot(name, value):  # <> alone is also true of what is missing
             name = places.name(name)
             return _Text(f"attribute_exists({name}) AND {name} <> {places.value(value)}", is_joined=True)
+        case AtLeast(name, value):
+            return _Text(f"{places.name(name)} >= {places.value(value)}")
         case AtMost(name, value):
             return _Text(f"{places.name(name)} <= {places.value(value)}")
         case Below(name, value):

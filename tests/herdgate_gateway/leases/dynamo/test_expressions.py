@@ -52,12 +52,18 @@ def test_condition_has_the_parentheses_it_needs_and_no_others(condition: Conditi
 
 
 def test_beat_is_one_request() -> None:
-    assert update_request(beat("f", "w", "mine", 7)) == {
+    assert update_request(beat("f", "w", "mine", 7, known=5)) == {
         "Key": {"pk": {"S": worker_key("f", "w").pk}, "sk": {"S": "w"}},
-        "ConditionExpression": "#0 = :0 AND (attribute_exists(#1) AND #1 <> :1)",
-        "UpdateExpression": "SET #2 = :2 ADD #3 :3",
-        "ExpressionAttributeNames": {"#0": "inc", "#1": "st", "#2": "load", "#3": "hb"},
-        "ExpressionAttributeValues": {":0": {"S": "mine"}, ":1": {"S": "DEAD"}, ":2": {"N": "7"}, ":3": {"N": "1"}},
+        "ConditionExpression": "#0 = :0 AND (attribute_exists(#1) AND #1 <> :1) AND #2 >= :2",
+        "UpdateExpression": "SET #3 = :3 ADD #2 :4",
+        "ExpressionAttributeNames": {"#0": "inc", "#1": "st", "#2": "hb", "#3": "load"},
+        "ExpressionAttributeValues": {
+            ":0": {"S": "mine"},
+            ":1": {"S": "DEAD"},
+            ":2": {"N": "5"},
+            ":3": {"N": "7"},
+            ":4": {"N": "1"},
+        },
     }
 
 
