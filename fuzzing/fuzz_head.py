@@ -113,12 +113,14 @@ class Judge:
             lifespan="off",
         )
         self._config.load()
-        for name in ("uvicorn.error", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
     def scope(self, data: bytes, scheme: str = "ws") -> Scope | None:
         """The scope that a WebSocket app gets for these bytes; None if none gets one."""
-        return self._loop.run_until_complete(self._scope(data, scheme))
+        logging.disable(logging.CRITICAL)  # of what uvicorn says about each head
+        try:
+            return self._loop.run_until_complete(self._scope(data, scheme))
+        finally:
+            logging.disable(logging.NOTSET)
 
     async def _scope(self, data: bytes, scheme: str) -> Scope | None:
         self._seen.clear()

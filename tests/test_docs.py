@@ -26,8 +26,21 @@ def test_example_runs_as_it_stands(example: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def settings_in(page: str) -> list[str]:
+    """The settings that a page shows."""
+    return re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_settings_of_a_gateway_can_be_read_as_they_stand(tmp_path: Path) -> None:
+    found = settings_in("gateway.md")
+    assert len(found) >= 3
+    for settings in found:
+        (tmp_path / "herdgate.toml").write_text(settings)
+        load({}, tmp_path / "herdgate.toml", {})
+
+
 def test_settings_of_a_fleet_can_be_served_as_they_stand(tmp_path: Path) -> None:
-    found = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs" / "fleet.md").read_text(), re.MULTILINE | re.DOTALL)
+    found = settings_in("fleet.md")
     assert len(found) >= 3
     for settings in found:
         (tmp_path / "herdgate.toml").write_text(settings)

@@ -4,7 +4,7 @@
     broken   nothing goes there for `open_s`; then one probe at a time, until one succeeds
     ramping  for `ramp_s` a share of the arrivals, growing evenly from none to all; a failure breaks it again
 
-A client that leaves says nothing of the worker: neither a success nor a failure.
+A client that leaves at once says nothing of the worker: neither a success nor a failure.
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Breaker:
             self._broken_at, self._back_at, self._credit = None, now, 0.0
 
     def fail(self, now: float, since: float, *, probe: bool = False) -> bool:
-        """The worker has not answered an arrival that went there at `since`. Returns whether that broke it.
+        """The worker has failed an arrival that went there at `since`. Returns whether that broke it.
 
         A crowd sent there before it broke fails later, one by one: that is old news, and only a probe keeps it broken
         for longer.

@@ -42,7 +42,8 @@ class RelaySettings:
         max_fragment_bytes: the longest frame from a worker. None: as long as a message.
         max_queue: messages of a worker held while its client does not take them.
         setup_s: seconds from the dial to the worker's 101.
-        idle_s: seconds without a message, either way, after which both legs are closed. None: no limit.
+        idle_s: seconds after which both legs are closed, if nothing came either way. Where messages are relayed, pings
+            of the worker's do not count: they are answered here. None: no limit.
         close_s: seconds a leg has to end once it is told to.
         stall_s: seconds a leg may take to take one message.
         max_age_s: seconds a socket may be open, cut by up to 10 % for each one, so that those who came together do not
@@ -110,13 +111,17 @@ class Bridge:
         idle_s = self._settings.idle_s or math.inf
         expires_at = self._clock() + (jittered(self._settings.max_age_s) or math.inf)
         while True:
-            left = min(self._last + idle_s, expires_at) - self._clock()
+            left = min(self._heard_at() + idle_s, expires_at) - self._clock()
             if left <= 0:
                 return too_old() if expires_at <= self._clock() else IDLE
             timeout = None if math.isinf(left) else left
             done, _ = await asyncio.wait(pumps, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if done:
                 return next(pump for pump in pumps if pump in done).result()
+
+    def _heard_at(self) -> float:
+        """When there was last a message, or anything at all from the client."""
+        return self._last if self._line is None else max(self._last, self._line.heard_at)
 
     async def _to_worker(self) -> Ending:
         leg, stall_s = self._leg, self._settings.stall_s

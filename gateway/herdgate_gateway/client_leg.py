@@ -11,7 +11,8 @@ What it adds:
 - an answer to a handshake with a body, or with too long a header, which uvicorn leaves waiting for ever;
 - the reason for a client that breaks the protocol or a limit arrives, for the rest of what it sends is read;
 - text that is no UTF-8 is such a breach, and not an error with a traceback in the log;
-- TCP options (`tcp_options`), a deadline for the closing handshake, and a `ClientLine` for the app.
+- TCP options (`tcp_options`), a deadline for the closing handshake, and a `ClientLine` for the app, which also tells of
+  what is no message: pings, pongs, fragments.
 
 Built on uvicorn 0.54 (the classes below it are not its public API).
 """
@@ -80,6 +81,7 @@ class _ClientLeg(WebSocketsSansIOProtocol):
             permit.release()
 
     def data_received(self, data: bytes) -> None:
+        self._line.heard_at = self.loop.time()
         if self.conn.parser_exc is None:
             self._held += data
             self._parse()

@@ -4,6 +4,7 @@ Our server offers one to the app as `scope["extensions"]["herdgate.line"]`.
 """
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import Final
 
@@ -19,11 +20,15 @@ class ClientLine:
 
     Args:
         transport: below it.
+
+    Attributes:
+        heard_at: when something came last, a ping say; seconds of the loop's clock.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._lost = asyncio.Event()
+        self.heard_at = -math.inf
 
     def lost(self) -> None:
         """To be called when the connection is gone."""

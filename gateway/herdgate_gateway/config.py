@@ -14,35 +14,40 @@ __all__ = ["check", "config", "show"]
 
 config = typer.Typer(no_args_is_help=True, help="Show and check the settings of a gateway.")
 
-File = Annotated[
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="TOML file; HERDGATE_* variables hold over it.")
+]
+FileOption = Annotated[
     Path | None,
-    typer.Argument(envvar=CONFIG_VARIABLE, metavar="[FILE]", help="TOML file; HERDGATE_* variables hold over it."),
+    typer.Option("--config", envvar=CONFIG_VARIABLE, help="The same, as other commands take it; FILE holds over it."),
 ]
 
 
 @config.command()
 def show(
-    file: File = None,
+    file: FileArgument = None,
+    option: FileOption = None,
     as_json_text: Annotated[bool, typer.Option("--json", help="Print JSON: settings and sources.")] = False,
 ) -> None:
     """Print the settings in force as TOML, each with its source; secrets are masked."""
-    try:
-        settings = load({}, file, os.environ)
-    except SettingsError as error:
-        _fail(error.faults)
+    settings = _load(file or option)
     typer.echo(as_json(settings) if as_json_text else as_toml(settings), nl=as_json_text)
 
 
 @config.command()
-def check(file: File = None) -> None:
+def check(file: FileArgument = None, option: FileOption = None) -> None:
     """Check that a gateway could serve these settings: exit code 0, or 2 and one line per fault."""
-    try:
-        settings = load({}, file, os.environ)
-    except SettingsError as error:
-        _fail(error.faults)
+    settings = _load(file or option)
     if faults := missing_for_serving(settings):
         _fail(faults)
     typer.echo(f"ok: {_summary(settings)}")
+
+
+def _load(file: Path | None) -> Settings:
+    try:
+        return load({}, file, os.environ)
+    except SettingsError as error:
+        _fail(error.faults)
 
 
 def _summary(settings: Settings) -> str:

@@ -9,7 +9,7 @@
 | `systemd` | every socket that systemd passes (sd_listen_fds(3)) |
 
 All or none: if one cannot be opened, the others are closed again. The socket file of a process that is gone is
-replaced, one that somebody answers on is an error. The file stays when the process ends, for the next start to replace.
+replaced, one that somebody answers on is an error. The file of a socket made here goes when that is closed.
 """
 
 import errno
@@ -23,8 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdgate import ConfigurationError
+from herdgate_gateway.unix_listener import UnixListener
 
-__all__ = ["Inherited", "Listen", "Systemd", "Tcp", "Unix", "open_listeners", "read_listen"]
+__all__ = [
+    "Inherited",
+    "Listen",
+    "Systemd",
+    "Tcp",
+    "Unix",
+    "closing_listeners",
+    "open_listeners",
+    "read_listen",
+    "shown",
+]
 
 BACKLOG = 4096
 """Connections that wait to be accepted; the system cuts it to net.core.somaxconn."""
@@ -141,6 +152,25 @@ def open_listeners(
         return listeners
 
 
+@contextmanager
+def closing_listeners(listeners: list[socket.socket]) -> Iterator[list[socket.socket]]:
+    """Close them all at the end, however it comes."""
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def shown(listener: socket.socket) -> str:
+    """Where a listener listens, as a specification would say it, with the port that was bound."""
+    address = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{os.fsdecode(address)}".replace("\0", "@")  # a name without a file (unix(7))
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _open(listen: Listen, backlog: int, environ: Mapping[str, str]) -> Iterator[socket.socket]:
     match listen:
         case Tcp():
@@ -185,7 +215,8 @@ def _opening(family: int, ways_out: Mapping[int, str]) -> Iterator[socket.socket
     try:
         # Named, the protocol makes asyncio switch Nagle's algorithm off, which holds small messages back for 40 ms.
         protocol = 0 if family == socket.AF_UNIX else socket.IPPROTO_TCP
-        listener = socket.socket(family, socket.SOCK_STREAM, protocol)
+        kind = UnixListener if family == socket.AF_UNIX else socket.socket
+        listener = kind(family, socket.SOCK_STREAM, protocol)
         listener.setblocking(False)
         yield listener
     except OSError as error:

@@ -22,13 +22,14 @@ from herdgate import Refused
 from herdgate.asgi import Message, Receive, Scope, Send
 from herdgate.core.clients import ForwardingHeader
 from herdgate.refusal import let_go, refuse_http
+from herdgate_gateway.asking import asking
 from herdgate_gateway.bridge import Bridge, RelaySettings
 from herdgate_gateway.client_line import line_of
 from herdgate_gateway.close_codes import LOST, to_worker
 from herdgate_gateway.handshake import NO_HANDSHAKE, Answer, answer_of, refuse
 from herdgate_gateway.headers import Forwarding, accept_headers, refusal_headers, request_headers, target
 from herdgate_gateway.tasks import reap
-from herdgate_gateway.worker_leg import WorkerFailed, WorkerLeg, WorkerRefused
+from herdgate_gateway.worker_leg import WorkerLeg, WorkerRefused
 from herdgate_gateway.workers import Assignment, WorkerPool
 
 __all__ = ["MessageRelay", "RelaySettings"]
@@ -120,20 +121,8 @@ class MessageRelay:
 
     async def _open(self, assignment: Assignment, leg: WorkerLeg) -> Response:
         """Dial, and tell the pool what came of it."""
-        try:
-            async with asyncio.timeout(self._settings.setup_s):
-                response = await leg.open(assignment.worker.host, assignment.worker.port)
-        except TimeoutError:
-            assignment.failed()
-            raise Refused("upstream", 504) from None
-        except WorkerRefused:
-            assignment.answered()
-            raise
-        except WorkerFailed as failed:
-            (assignment.answered if failed.is_alive else assignment.failed)()
-            raise Refused("upstream") from failed
-        assignment.connected()
-        return response
+        async with asking(assignment, self._settings.setup_s):
+            return await leg.open(assignment.worker.host, assignment.worker.port)
 
     def _leg(self, scope: Scope) -> WorkerLeg:
         settings = self._settings

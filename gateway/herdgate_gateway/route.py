@@ -16,6 +16,7 @@ from herdgate_gateway.connection_ids import ConnectionIds
 from herdgate_gateway.handshake import CheckedHandshake
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.settings.routes import ClientKeyTable, RouteTable
+from herdgate_gateway.shortage import with_shortages
 
 __all__ = ["Route"]
 
@@ -43,8 +44,9 @@ class Route:
     ) -> None:
         self.table, self.gate, self.authentication = table, gate, authentication
         self.patterns = PathPatterns("paths", table.paths)
+        told = with_shortages(app)
         guard = AdmissionMiddleware(
-            authentication.before(app) if authentication else app,
+            authentication.before(told) if authentication else told,
             gate=gate,
             websocket_paths=table.paths,
             preflight_path=settings.preflight_path,

@@ -7,6 +7,7 @@ The main loop publishes its counts for the admin thread four times a second.
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.descriptors import raise_limit
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.garbage import collect_in_small_lots
-from herdgate_gateway.listeners import open_listeners
+from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import start_line
 from herdgate_gateway.processes import serve_processes
 from herdgate_gateway.published import PublishedView
@@ -79,7 +80,11 @@ def _take(gateway: Gateway, started_at: float) -> Status:
 
 
 async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
-    listeners = open_listeners(settings.listen, BACKLOG)
+    with closing_listeners(open_listeners(settings.listen, BACKLOG)) as listeners:
+        await _serve_on(listeners, settings, read)
+
+
+async def _serve_on(listeners: list[socket.socket], settings: Settings, read: Callable[[], Settings]) -> None:
     gateway = Gateway(settings)
     gateway.start()
     server = DataServer(gateway, settings)
@@ -89,7 +94,7 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
         admin.start()
-        _logger.info("%s", start_line(settings, admin.url))
+        _logger.info("%s", start_line(settings, listeners, admin.url))
         with hangups(reloader.ask):
             reloading = asyncio.create_task(reloader.run())
             await server.serve(sockets=listeners)
@@ -98,5 +103,3 @@ async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
         view.stop()
         await gateway.aclose()
         admin.stop()
-        for listener in listeners:
-            listener.close()

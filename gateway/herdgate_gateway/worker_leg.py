@@ -54,12 +54,12 @@ class WorkerFailed(Exception):  # noqa: N818
     """The worker has not taken the handshake, nor refused it.
 
     Attributes:
-        is_alive: it spoke HTTP all the same: an answer that makes no sense here, 200 say; or nobody asked it.
+        is_ours: it was not asked, for want of something here, and is not to blame.
     """
 
-    def __init__(self, text: str, *, is_alive: bool = False) -> None:
+    def __init__(self, text: str, *, is_ours: bool = False) -> None:
         super().__init__(text)
-        self.is_alive = is_alive
+        self.is_ours = is_ours
 
 
 class WorkerLeg(asyncio.Protocol):
@@ -129,7 +129,7 @@ class WorkerLeg(asyncio.Protocol):
         try:
             await asyncio.get_running_loop().create_connection(lambda: self, host, port)
         except OSError as error:
-            raise WorkerFailed(f"cannot connect: {error}", is_alive=error.errno in OURS) from None
+            raise WorkerFailed(f"cannot connect: {error}", is_ours=error.errno in OURS) from None
         self._ws.send_request(Request(self._target, self._request_headers()))
         self._flush()
         return await self._response
@@ -248,7 +248,7 @@ class WorkerLeg(asyncio.Protocol):
         elif response.status_code in _REFUSALS:
             self._response.set_exception(WorkerRefused(response))
         else:
-            self._response.set_exception(WorkerFailed(f"no valid handshake: {error}", is_alive=True))
+            self._response.set_exception(WorkerFailed(f"no valid handshake: {error}"))
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:

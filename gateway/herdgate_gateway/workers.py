@@ -1,28 +1,36 @@
 """The workers behind the gateway, and which of them takes the next arrival.
 
 Rules: the one with the fewest sockets, open and pending, of those whose breaker lets the arrival through; turns are
-taken between equals. An assignment counts until it is released, once, however it ends. One arrival is one attempt:
-nothing here tries a second worker. Where a fleet has chosen, nothing here chooses: another one may be full.
+taken between equals, behind those that let nobody wait for long. An assignment counts until it is released, once,
+however it ends. One arrival is one attempt: nothing here tries a second worker. Where a fleet has chosen, nothing here
+chooses: another one may be full. A worker that was removed is remembered by its URL while it has sockets, to count on
+when it comes back, and for a minute for those whom a fleet has just granted it.
 """
 
-import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from herdgate import ConfigurationError
 from herdgate_gateway.breaker import Breaker, BreakerSettings, BreakerState
+from herdgate_gateway.worker_log import WorkerLog
 
 __all__ = ["Assignment", "Worker", "WorkerPool", "WorkerSnapshot"]
 
 MOST_NAMES = 254
 """Workers that one call to the fleet can name."""
 
+SILENCE_S = 1.0
+"""Seconds without an answer, after which a worker is to blame if its client leaves."""
+
+GONE_S = 60.0
+"""Seconds that a removed worker without sockets is remembered: longer than from a grant to its dial."""
+
 _WAY_OUT = 'write "ws://host:port"'
-_logger = logging.getLogger("herdgate.workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +40,14 @@ class WorkerSnapshot:
     Attributes:
         open: sockets relayed to it.
         pending: handshakes it has not answered yet.
-        state: of its breaker.
-        failures: handshakes it never answered, so far.
+        state: of its breaker; `removed`: it is not listed any more, and has sockets left.
+        failures: handshakes it failed to answer, so far.
     """
 
     url: str
     open: int
     pending: int
-    state: BreakerState
+    state: BreakerState | Literal["removed"]
     failures: int
 
 
@@ -51,8 +59,10 @@ class Worker:
         host: where it listens.
         port: where it listens.
         open: sockets relayed to it.
-        pending: handshakes it has not answered yet.
-        failures: handshakes it never answered, so far.
+        failures: handshakes it failed to answer, so far.
+        waiting: who waits for its answer, the first one first, and since when.
+        removed_at: since when it is not listed any more; None: it is.
+        log: what is said of it.
 
     Raises:
         ConfigurationError: `url` is not `ws://host:port`.
@@ -62,7 +72,19 @@ class Worker:
         self.url = url
         self.host, self.port = _read_url(url)
         self.breaker = breaker
-        self.open = self.pending = self.failures = 0
+        self.open = self.failures = 0
+        self.waiting: dict[Assignment, float] = {}
+        self.removed_at: float | None = None
+        self.log = WorkerLog(url)
+
+    @property
+    def pending(self) -> int:
+        """Handshakes it has not answered yet."""
+        return len(self.waiting)
+
+    def is_silent(self, now: float) -> bool:
+        """True if somebody waits for its answer for long."""
+        return now - next(iter(self.waiting.values()), now) >= SILENCE_S
 
     @property
     def load(self) -> int:
@@ -82,33 +104,44 @@ class Assignment:
         self._since = clock()
         self._is_probe = worker.breaker.begin()
         self._state = "pending"
-        worker.pending += 1
+        worker.waiting[self] = self._since
 
     def connected(self) -> None:
         """The worker has taken the handshake: the socket is open."""
         self.answered()
         if self._state == "pending":
-            self.worker.pending -= 1
+            del self.worker.waiting[self]
             self.worker.open += 1
             self._state = "open"
 
     def answered(self) -> None:
-        """The worker has refused the handshake: it is alive."""
-        was = self.worker.breaker.state(self._clock())
-        self.worker.breaker.succeed(self._clock())
-        if was == "broken":
-            _logger.info("worker is back: %s", self.worker.url)
+        """The worker has refused the handshake, as is its business: it is well."""
+        worker, now = self.worker, self._clock()
+        was = worker.breaker.state(now)
+        worker.breaker.succeed(now)
+        worker.log.answered(now, is_back=was == "broken")
 
-    def failed(self) -> None:
-        """The worker cannot be reached, or has given no answer that could be understood."""
-        self.worker.failures += 1
-        if self.worker.breaker.fail(self._clock(), self._since, probe=self._is_probe):
-            _logger.warning("worker does not answer, leaving it alone: %s", self.worker.url)
+    def failed(self, why: str) -> None:
+        """The worker cannot be reached, takes nobody, or has given no answer that could be understood.
+
+        Args:
+            why: what it did, for the log.
+        """
+        worker, now = self.worker, self._clock()
+        worker.failures += 1
+        broke = worker.breaker.fail(now, self._since, probe=self._is_probe)
+        worker.log.failed(why, now, self._since, broke=broke)
+
+    def left(self) -> None:
+        """The client has left before an answer: a failure if the worker has kept silent for `SILENCE_S`."""
+        waited_s = self._clock() - self._since
+        if waited_s >= SILENCE_S:
+            self.failed(f"no answer for {waited_s:.1f} s, until its client left")
 
     def release(self) -> None:
         """It is over; harmless to repeat."""
         if self._state == "pending":
-            self.worker.pending -= 1
+            del self.worker.waiting[self]
         elif self._state == "open":
             self.worker.open -= 1
         if self._is_probe and self._state != "released":
@@ -125,7 +158,7 @@ class Assignment:
 
 
 class WorkerPool:
-    """A fixed set of workers.
+    """The workers of the settings.
 
     Args:
         urls: each `ws://host:port`.
@@ -145,6 +178,7 @@ class WorkerPool:
         self._settings = breaker or BreakerSettings()
         self._clock = clock
         self._workers: list[Worker] = []
+        self._removed: list[Worker] = []
         self.replace(urls)
 
     def replace(self, urls: Sequence[str]) -> None:
@@ -155,13 +189,24 @@ class WorkerPool:
         """
         if isinstance(urls, str):
             raise ConfigurationError("workers", urls, 'write a list, as in ["ws://127.0.0.1:9000"]')
-        known = {worker.url: worker for worker in self._workers}
+        known = {worker.url: worker for worker in chain(self._removed, self._workers)}
         workers = [known.get(url) or Worker(url, Breaker(self._settings)) for url in urls]
         places = [(worker.host, worker.port) for worker in workers]
         for url, place in zip(urls, places, strict=True):
             if places.count(place) > 1:
                 raise ConfigurationError("workers", url, "name each worker once")
         self._workers = workers
+        self._remember(known[url] for url in known.keys() - set(urls))
+
+    def _remember(self, removed: Iterable[Worker]) -> None:
+        now = self._clock()
+        for worker in self._workers:
+            worker.removed_at = None
+        self._removed = []
+        for worker in removed:
+            worker.removed_at = now if worker.removed_at is None else worker.removed_at
+            if worker.load or now - worker.removed_at < GONE_S:
+                self._removed.append(worker)
 
     def names(self) -> list[str]:
         """Those that arrivals may go to now, at most 254, for a fleet to choose from. To be asked once for a batch."""
@@ -176,26 +221,29 @@ class WorkerPool:
         allowed = [worker for worker in self._workers if worker.breaker.lets_through(now)]
         if not allowed:
             return None
-        best = min(allowed, key=lambda worker: worker.load)
+        best = min(allowed, key=lambda worker: (worker.load, worker.is_silent(now)))
         # To the end of the line, so that equals take turns.
         self._workers.remove(best)
         self._workers.append(best)
         return Assignment(best, self._clock)
 
     def _take(self, name: str, now: float) -> Assignment | None:
-        """A worker of `names`, unless it is gone or has broken since. Its ramp has counted this batch already."""
-        for worker in self._workers:
+        """A worker of `names`, unless it has broken since. Its ramp has counted this batch already."""
+        for worker in chain(self._workers, self._removed):
             if worker.url == name and (worker.breaker.state(now) != "broken" or worker.breaker.lets_through(now)):
                 return Assignment(worker, self._clock)
         return None
 
     def snapshot(self) -> tuple[WorkerSnapshot, ...]:
-        """All of them, by URL."""
+        """All of them, by URL, and those that were removed and have sockets left."""
         now = self._clock()
-        return tuple(
-            WorkerSnapshot(worker.url, worker.open, worker.pending, worker.breaker.state(now), worker.failures)
-            for worker in sorted(self._workers, key=lambda worker: worker.url)
-        )
+        there = [*self._workers, *(worker for worker in self._removed if worker.load)]
+        return tuple(_snapshot(worker, now) for worker in sorted(there, key=lambda worker: worker.url))
+
+
+def _snapshot(worker: Worker, now: float) -> WorkerSnapshot:
+    state = worker.breaker.state(now) if worker.removed_at is None else "removed"
+    return WorkerSnapshot(worker.url, worker.open, worker.pending, state, worker.failures)
 
 
 def _read_url(url: object) -> tuple[str, int]:

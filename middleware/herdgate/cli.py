@@ -4,11 +4,13 @@ Rules: an entry point is a function, or a `typer.Typer` for a group of subcomman
 installed stays in the list and says what to install. What people can mend is one line on standard error, exit code 2.
 """
 
+import re
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from herdgate import __version__
 from herdgate.core.errors import HerdgateError
@@ -18,6 +20,7 @@ __all__ = ["build", "main"]
 COMMANDS = "herdgate.commands"
 _OURS = "herdgate_"
 _INTERRUPTED = 130
+_match_negative = re.compile(r"-[0-9.]").match
 
 _BadInput: type[Exception] = typer.BadParameter.__mro__[2]
 """ClickException, base of all that is wrong with a command line; typer itself names some of its subclasses only."""
@@ -50,7 +53,20 @@ def _add(app: typer.Typer, entry: EntryPoint) -> None:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=entry.name)
     else:
-        app.command(entry.name)(command)
+        app.command(entry.name, cls=_Command)(command)
+
+
+class _Command(TyperCommand):
+    """A negative number is a value, to be judged as such, and no option that nobody knows."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except _BadInput as error:
+            if not _match_negative(getattr(error, "option_name", "")):
+                raise
+        ctx.ignore_unknown_options = True
+        return super().parse_args(ctx, args)
 
 
 def _add_unable(app: typer.Typer, name: str, hint: str) -> None:

@@ -37,7 +37,13 @@ def body(sent: list[Message]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("reason", "status", "ticket"),
-    [("auth", 401, False), ("auth_busy", 503, True), ("upstream", 502, True), ("no_owner", 503, True)],
+    [
+        ("auth", 401, False),
+        ("auth_busy", 503, True),
+        ("upstream", 502, True),
+        ("no_owner", 503, True),
+        ("full", 503, True),
+    ],
 )
 async def test_each_reason_is_answered_as_a_denial(reason: Any, status: int, ticket: bool) -> None:
     gate = Gate(Limits(rate=10))
@@ -144,6 +150,24 @@ def test_nobody_having_time_to_authenticate_spends_the_token_and_promises_a_firm
     now[0] = 1.0
     assert isinstance(at_once(gate.decide(Arrival(LOCAL))), Denied), "the next piece of refill is set aside"
     assert isinstance(at_once(gate.decide(Arrival(LOCAL, denied.ticket))), Admitted), "nobody can take a firm slot"
+
+
+@pytest.mark.parametrize("rate", [1000, None])
+def test_nobody_is_called_back_to_a_busy_authentication_within_a_second(rate: float | None) -> None:
+    now = [0.0]
+    gate = Gate(Limits(rate=rate, burst=1 if rate else None), clock=lambda: now[0])
+    denials = [at_once(gate.refuse("auth_busy")) for _ in range(100)]
+
+    told = [denied.retry_s or 0 for denied in denials]
+    assert 1 <= min(told) < max(told) < 1.5
+    assert len(set(told)) > 50, "not all at once"
+    for denied, now[0] in sorted(zip(denials, told, strict=True), key=lambda pair: pair[1]):
+        assert isinstance(at_once(gate.decide(Arrival(LOCAL, denied.ticket))), Admitted), "its slot is held that long"
+
+
+def test_a_firm_slot_that_is_far_is_told_as_it_is() -> None:
+    gate = Gate(Limits(rate=0.1, burst=1), clock=lambda: 0.0)
+    assert at_once(gate.refuse("auth_busy")).retry_s == pytest.approx(10, abs=0.01)
 
 
 def test_without_a_rate_a_late_refusal_promises_nothing() -> None:

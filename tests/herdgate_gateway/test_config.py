@@ -130,6 +130,13 @@ def test_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "check"])
+def test_file_may_be_named_by_the_option_of_other_commands(tmp_path: Path, command: str) -> None:
+    file = servable(tmp_path)
+    assert run(command, "--config", file, environ={"HERDGATE_CONFIG": "missing"}).stdout == run(command, file).stdout
+    assert "raet" in run(command, write(tmp_path, "raet = 5\n"), "--config", file).stderr
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
 def test_faults_are_one_line_each_and_exit_code_2(tmp_path: Path, command: str) -> None:
     file = write(tmp_path, "raet = 5\nburst = 0\n")
     done = run(command, file)

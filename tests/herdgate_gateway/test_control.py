@@ -19,6 +19,7 @@ from herdgate import HerdgateError
 from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.control import fraction, rate, status
 from tests.herdgate_gateway.admin.running import Controlled, admin, main_loop
+from tests.herdgate_gateway.serving import herdgate as whole_command
 
 TOKEN = "correct-horse-battery"
 
@@ -114,6 +115,14 @@ def test_bad_value_is_refused_by_the_gateway_in_its_words(running: Running, comm
     told = refused(command, value, "--socket", running.socket)
     assert f"400: {command}: got " in told
     assert running.rate() == 5
+
+
+@pytest.mark.parametrize("value", ["-1", "-0.5", "-.5"])
+def test_negative_number_is_a_value_and_no_option(running: Running, value: str) -> None:
+    finished = whole_command("rate", value, "--socket", str(running.socket))
+    assert finished.returncode == 2
+    assert f"400: rate: got {float(value)}; write " in finished.stderr
+    assert ", from 0 " in finished.stderr
 
 
 def test_settings_say_where_the_gateway_is(running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_names_are_those_whose_breaker_lets_arrivals_through() -> None:
     taken = pool.choose(A)
     assert taken is not None
     with taken:
-        taken.failed()
+        taken.failed("no")
     assert pool.names() == [B]
 
 
@@ -126,12 +126,21 @@ def test_the_one_that_is_named_is_taken_however_many_sockets_it_has() -> None:
     assert [assignment and assignment.worker.url for assignment in taken] == [A] * 5
 
 
+def test_one_that_was_removed_since_it_was_granted_is_taken_all_the_same() -> None:
+    pool = WorkerPool([A, B])
+    pool.replace([A])
+    assert pool.names() == [A]
+    taken = pool.choose(B)
+    assert taken is not None
+    assert taken.worker.url == B
+
+
 def test_one_that_has_broken_or_gone_since_is_not_replaced_by_another() -> None:
     pool = WorkerPool([A, B], BreakerSettings(failures=1))
     taken = pool.choose(A)
     assert taken is not None
     with taken:
-        taken.failed()
+        taken.failed("no")
     assert pool.choose(A) is None
     assert pool.choose("ws://gone:1") is None
 
@@ -146,7 +155,7 @@ def test_a_ramp_counts_a_batch_once() -> None:
     taken = pool.choose(A)
     assert taken is not None
     with taken:
-        taken.failed()
+        taken.failed("no")
     now = 1.0
     assert pool.names() == [A]
     probe = pool.choose(A)

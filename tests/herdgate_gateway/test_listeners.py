@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from herdgate import ConfigurationError
 from herdgate.asgi import Receive, Scope, Send
-from herdgate_gateway.listeners import Inherited, Systemd, Tcp, Unix, open_listeners, read_listen
+from herdgate_gateway.listeners import Inherited, Systemd, Tcp, Unix, open_listeners, read_listen, shown
 from tests.apps import answer
 from tests.herdgate_gateway.in_thread import serving
 from tests.wire import WAIT_S, ask
@@ -205,12 +205,55 @@ def test_socket_file_of_a_live_process_is_left_alone(tmp_path: Path) -> None:
         assert connects(socket.AF_UNIX, str(path))
 
 
+def test_socket_file_goes_when_its_listener_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with opened(f"unix:{path}"):
+        assert path.is_socket()
+    assert not path.exists()
+
+
+def test_socket_file_that_is_another_s_by_now_stays(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with opened(f"unix:{path}") as (first,):
+        path.rename(tmp_path / "away")
+        with opened(f"unix:{path}"):
+            first.close()
+            assert connects(socket.AF_UNIX, str(path))
+
+
+def test_socket_file_goes_when_a_listener_after_it_cannot_be_had(tmp_path: Path) -> None:
+    refused(f"unix:{tmp_path}/s", f"unix:{tmp_path}/missing/s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_socket_file_of_an_inherited_listener_stays(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as inherited:
+        inherited.bind(str(path))
+        inherited.listen()
+        with opened(f"fd:{os.dup(inherited.fileno())}"):
+            pass
+        assert path.is_socket()
+
+
+def test_listener_is_shown_as_it_would_be_written(tmp_path: Path) -> None:
+    with opened("127.0.0.1:0", "[::1]:0", f"unix:{tmp_path}/s?mode=600") as listeners:
+        v4, v6 = (listener.getsockname()[1] for listener in listeners[:2])
+        assert [shown(each) for each in listeners] == [f"127.0.0.1:{v4}", f"[::1]:{v6}", f"unix:{tmp_path}/s"]
+
+
+def test_listener_without_a_file_is_shown_by_its_name() -> None:
+    with socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind(f"\0herdgate-{os.getpid()}")
+        assert shown(abstract) == f"unix:@herdgate-{os.getpid()}"
+
+
 def test_live_socket_with_a_full_backlog_is_alive(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with opened(f"unix:{path}", backlog=0), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(str(path))
         assert "another process listens there" in refused(f"unix:{path}")
-    assert path.is_socket()
+        assert path.is_socket()
 
 
 def test_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:

@@ -285,6 +285,40 @@ async def test_a_socket_with_messages_either_way_is_not_idle() -> None:
         assert client.close_code == 4000
 
 
+@pytest.mark.parametrize(
+    "said", [frame(9, b"?", mask=True), frame(10, mask=True), frame(1, b"a", fin=False, mask=True)]
+)
+async def test_a_client_that_sends_anything_at_all_is_not_idle(said: bytes) -> None:
+    settings = RelaySettings(idle_s=0.6, close_s=0.3)
+    async with (
+        echo_worker() as worker,
+        gateway([worker.url], settings=settings) as front,
+        raw(front.port, handshake("/ws")) as client,
+    ):
+        await client.head()
+        for turn in range(15):
+            await asyncio.sleep(0.1)
+            is_whole = said[0] & 0x80
+            await client.send(said if is_whole or turn == 0 else frame(0, b"a", fin=False, mask=True))
+        assert front.gate.snapshot().open == 1
+        await until(lambda: bool(worker.ended), "it is idle from then on")
+
+
+@pytest.mark.parametrize(("leg", "code"), [("splice", 4000), ("ours", 1001)])
+async def test_pings_of_a_worker_count_where_they_reach_the_client(leg: str, code: int) -> None:
+    async def pings(visit: Visitor) -> None:
+        await visit.accept()
+        for _ in range(15):
+            await asyncio.sleep(0.1)
+            await visit.send(frame(9))
+        await visit.send(frame(8, (4000).to_bytes(2, "big")))
+        await visit.reader.read()
+
+    settings = RelaySettings(idle_s=0.6, close_s=0.3)
+    async with scripted_worker(pings) as worker, gateway([worker.url], leg=leg, settings=settings) as front:
+        assert (await close_seen(front))[0] == code
+
+
 @pytest.mark.parametrize("leg", CLIENT_LEGS)
 async def test_both_ends_at_once_are_one_end(leg: str) -> None:
     async with echo_worker() as worker, gateway([worker.url], leg=leg) as front:

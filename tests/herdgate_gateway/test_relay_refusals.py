@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from herdgate import Limits
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.relay import RelaySettings
+from herdgate_gateway.workers import SILENCE_S
 from tests.herdgate_gateway.gateways import (
     CLIENT_LEGS,
     ScriptedWorker,
@@ -126,7 +128,7 @@ async def test_case_6_13_the_worker_s_refusal_reaches_the_client_whole(leg: str,
         for header in line.split("\r\n")[1:]:
             name, _, value = header.partition(": ")
             assert answer.headers[name.lower()] == value
-        assert front.pool.snapshot()[0].failures == 0
+        assert front.pool.snapshot()[0].failures == (status >= 500)
         assert len(worker.visits) == 1
 
 
@@ -157,27 +159,25 @@ async def test_a_real_worker_s_refusals_are_passed_on() -> None:
 
 @pytest.mark.parametrize("leg", CLIENT_LEGS)
 @pytest.mark.parametrize(
-    ("script", "status", "is_alive"),
+    ("script", "status"),
     [
-        (answering("HTTP/1.1 200 OK", b"hello"), 502, True),
-        (answering("HTTP/1.1 204 No Content"), 502, True),
-        (answering("HTTP/1.1 103 Early Hints", length=False), 502, True),
-        (accepts_wrongly, 502, True),
-        (accepts_an_extension, 502, True),
-        (accepts_a_subprotocol, 502, True),
-        (answering("HTTP/1.1 403 Forbidden", b"x" * (2 << 20)), 502, False),
-        (answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 10", b"short"), 502, False),
-        (hangs_up, 502, False),
-        (resets, 502, False),
-        (speaks_garbage, 502, False),
-        (sends_too_much_head, 502, False),
-        (says_nothing, 504, False),
-        (never_ends_its_head, 504, False),
+        (answering("HTTP/1.1 200 OK", b"hello"), 502),
+        (answering("HTTP/1.1 204 No Content"), 502),
+        (answering("HTTP/1.1 103 Early Hints", length=False), 502),
+        (accepts_wrongly, 502),
+        (accepts_an_extension, 502),
+        (accepts_a_subprotocol, 502),
+        (answering("HTTP/1.1 403 Forbidden", b"x" * (2 << 20)), 502),
+        (answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 10", b"short"), 502),
+        (hangs_up, 502),
+        (resets, 502),
+        (speaks_garbage, 502),
+        (sends_too_much_head, 502),
+        (says_nothing, 504),
+        (never_ends_its_head, 504),
     ],
 )
-async def test_a_worker_that_makes_no_sense_is_a_bad_gateway(
-    leg: str, script: Script, status: int, is_alive: bool
-) -> None:
+async def test_a_worker_that_makes_no_sense_is_a_bad_gateway(leg: str, script: Script, status: int) -> None:
     async with (
         scripted_worker(script) as worker,
         gateway([worker.url], leg=leg, settings=QUICK, breaker=OPEN_END) as front,
@@ -188,7 +188,7 @@ async def test_a_worker_that_makes_no_sense_is_a_bad_gateway(
         assert answer.status == status
         assert answer.json()["reason"] == "upstream"
         assert int(answer.headers["herdgate-retry-ms"]) >= 1
-        assert front.pool.snapshot()[0].failures == (0 if is_alive else 1)
+        assert front.pool.snapshot()[0].failures == 1
         assert front.gate.snapshot().denied == {"upstream": 1}
 
 
@@ -253,6 +253,58 @@ async def test_a_crowd_that_hits_a_hanging_worker_does_not_break_it_twice() -> N
     assert {answer.status for answer in answers} == {504}
     assert dials == 30
     assert len(worker.visits) <= 31
+
+
+async def _crowd_before(bad: Script, clients: int = 20) -> tuple[list[int], int]:
+    """A worker like that beside a good one: what clients that stay are answered, and how many the bad one saw."""
+    async with scripted_worker(bad) as worker, echo_worker() as good, AsyncExitStack() as stack:
+        breaker = BreakerSettings(failures=3, open_s=60)
+        front = await stack.enter_async_context(gateway([worker.url, good.url], settings=QUICK, breaker=breaker))
+        answers = []
+        for _ in range(clients):
+            client = await stack.enter_async_context(raw(front.port, handshake("/ws")))
+            answers.append((await client.head())[0])
+        return answers, len(worker.visits)
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        (answering("HTTP/1.1 200 OK", b"hello"), 502),
+        (accepts_wrongly, 502),
+        (accepts_an_extension, 502),
+        (accepts_a_subprotocol, 502),
+        (answering("HTTP/1.1 500 Oops"), 500),
+        (answering("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7"), 503),
+    ],
+)
+async def test_a_worker_that_takes_nobody_is_left_alone(script: Script, status: int) -> None:
+    answers, visits = await _crowd_before(script)
+
+    assert visits == 3
+    assert sorted(answers) == [101] * 17 + [status] * 3
+
+
+@pytest.mark.parametrize("line", ["302 Found", "401 No", "403 No", "404 Not here", "429 Later\r\nRetry-After: 7"])
+async def test_a_worker_that_refuses_a_client_is_well(line: str) -> None:
+    _, visits = await _crowd_before(answering(f"HTTP/1.1 {line}"))
+
+    assert visits > 10, "it goes on getting its share"
+
+
+async def test_a_client_that_leaves_a_silent_worker_after_a_second_is_its_failure() -> None:
+    breaker = BreakerSettings(failures=3, open_s=60)
+    async with scripted_worker(says_nothing) as worker, gateway([worker.url], breaker=breaker) as front:
+        async with AsyncExitStack() as stack:
+            for _ in range(3):
+                await stack.enter_async_context(raw(front.port, handshake("/ws")))
+            await until(partial(_dialled, worker, 3), "dialled")
+            await asyncio.sleep(SILENCE_S + 0.1)  # the time that counts
+        await front.is_idle()
+
+        assert front.pool.snapshot()[0].failures == 3
+        assert (await knock(front.port, "/ws")).status == 502
+        assert len(worker.visits) == 3
 
 
 def _dialled(worker: ScriptedWorker, times: int) -> bool:

@@ -218,5 +218,5 @@ share = 0.5
 async def test_start_says_where_clients_and_admins_are_served() -> None:
     with serving("rate = 10", "ws://127.0.0.1:9") as gateway:
         (line,) = [line for line in gateway.log().splitlines() if "serving on" in line]
-        assert "fd:" in line
+        assert f"serving on 127.0.0.1:{gateway.port};" in line
         assert line.endswith(f"admin on {gateway.folder}/control")

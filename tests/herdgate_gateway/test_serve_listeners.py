@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.herdgate_gateway.gateways import echo_worker, until
-from tests.herdgate_gateway.serving import HERDGATE, Serving
+from tests.herdgate_gateway.serving import HERDGATE, Serving, herdgate
 from tests.servers import END_S, ROOT, START_S
 from tests.wire import WAIT_S, raw
 
@@ -89,13 +89,21 @@ def authority() -> trustme.CA:
 
 
 @asynccontextmanager
-async def listening_with_tls(authority: trustme.CA, worker: str, toml: str) -> AsyncIterator[Serving]:
+async def listening_with_tls(
+    authority: trustme.CA,
+    worker: str,
+    toml: str,
+    *,
+    listen: str = "127.0.0.1:0",
+    pace: str = "'auto'",
+    command: Sequence[str] = HERDGATE,
+) -> AsyncIterator[Serving]:
     with tempfile.TemporaryDirectory() as name:
         certificate = authority.issue_cert("localhost")
         certificate.cert_chain_pems[0].write_to_path(f"{name}/chain.pem")
         certificate.private_key_pem.write_to_path(f"{name}/key.pem")
-        tls = f"[tls]\ncertificate = '{name}/chain.pem'\nkey = '{name}/key.pem'\n"
-        async with listening(["127.0.0.1:0"], worker, f"{toml}\n{tls}") as gateway:
+        tls = f"[tls]\ncertificate = '{name}/chain.pem'\nkey = '{name}/key.pem'\nhandshakes_per_s = {pace}\n"
+        async with listening([listen], worker, f"{toml}\n{tls}", command=command) as gateway:
             yield gateway
 
 
@@ -173,6 +181,42 @@ async def test_a_client_comes_in_over_a_unix_socket_with_the_mode_asked_for() ->
             await check_echo(connected)
         assert "Traceback" not in gateway.log()
     assert len(worker.seen) == 1
+
+
+async def test_nobody_is_believed_about_addresses_over_a_unix_socket() -> None:
+    toml = "rate = 100\ntrusted_proxies = ['127.0.0.1']\n[[routes]]\nname = 'a'\nclient = { open = 1 }"
+    claims = [{"X-Forwarded-For": f"192.0.2.{number}"} for number in (1, 2)]
+    async with echo_worker() as worker, listening(["unix:FOLDER/clients"], worker.url, toml) as gateway:
+        path = str(gateway.folder / "clients")
+        async with unix_connect(path, "ws://localhost/ws", additional_headers=claims[0]):
+            with pytest.raises(InvalidStatus) as refused:
+                await unix_connect(path, "ws://localhost/ws", additional_headers=claims[1])
+    assert (refused.value.response.status_code, b"client_open" in (refused.value.response.body or b"")) == (429, True)
+    assert b"x-forwarded-for" not in dict(worker.seen[0]["headers"])
+
+
+@pytest.mark.parametrize("how", ["listener = 'own'", "listener = 'asyncio'", "processes = 2"])
+async def test_the_file_of_a_unix_socket_goes_with_the_gateway(how: str) -> None:
+    toml = f"rate = 100\n{how}"
+    async with echo_worker() as worker, listening(["unix:FOLDER/clients"], worker.url, toml) as gateway:
+        assert (gateway.folder / "clients").is_socket()
+        gateway.process.terminate()
+        await asyncio.to_thread(gateway.process.wait, END_S)
+        assert not (gateway.folder / "clients").exists()
+
+
+async def test_the_file_of_a_unix_socket_goes_when_the_gateway_cannot_start() -> None:
+    async with echo_worker() as worker, listening(["127.0.0.1:0"], worker.url, "rate = 100") as other:
+        path = other.folder / "clients"
+        options = ("--listen", f"unix:{path}", "--admin", f"127.0.0.1:{other.port}")
+        failed = await asyncio.to_thread(herdgate, "serve", "--worker", worker.url, "--rate", "1", *options)
+        assert (failed.returncode, "admin.listen: got" in failed.stderr) == (2, True)
+        assert not path.exists()
+
+
+async def test_the_port_that_was_bound_is_said() -> None:
+    async with echo_worker() as worker, listening(["127.0.0.1:0"], worker.url, "rate = 100") as gateway:
+        assert f"serving on 127.0.0.1:{gateway.port};" in gateway.log()
 
 
 async def test_one_gateway_listens_everywhere_with_one_rate() -> None:

@@ -336,6 +336,22 @@ def test_values_that_go_together_are_taken(values: dict[str, object]) -> None:
     load(values, None, {})
 
 
+@pytest.mark.parametrize(
+    ("given", "each"), [({}, 50), ({"handshakes_per_s": 30}, 10), ({"handshakes_per_s": 1}, 1 / 3)]
+)
+def test_tls_handshakes_are_divided_among_the_processes(given: dict[str, object], each: float) -> None:
+    settings = load({"rate": 37.5, "processes": 3, "tls": given}, None, {})
+    assert settings.tls_rate == pytest.approx(each)
+
+
+def test_a_pace_of_tls_handshakes_that_nobody_could_keep_is_a_fault() -> None:
+    (line,) = faults_of({"listener": "asyncio", "tls": {"handshakes_per_s": 20}})
+    told, _, way_out = line.partition("; ")
+    assert told == "tls.handshakes_per_s: got 20.0"
+    assert way_out == 'leave it out, or write listener = "own": asyncio takes whoever comes at once (flag)'
+    assert load({"listener": "asyncio", "tls": {"handshakes_per_s": "auto"}}, None, {}).tls.handshakes_per_s is None
+
+
 def test_values_come_through_json_as_through_toml(tmp_path: Path) -> None:
     text = '[[routes]]\nname = "a"\npaths = ["/a", "/b/*"]\nconnection_id = { query = "id" }\nmax_wait_s = "inherit"\n'
     routes = [{"name": "a", "paths": ["/a", "/b/*"], "connection_id": {"query": "id"}, "max_wait_s": None}]

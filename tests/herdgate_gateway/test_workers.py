@@ -1,6 +1,8 @@
 """Which worker takes the next arrival."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from herdgate import ConfigurationError
 from herdgate_gateway.breaker import BreakerSettings
-from herdgate_gateway.workers import Assignment, WorkerPool
+from herdgate_gateway.workers import GONE_S, SILENCE_S, Assignment, WorkerPool
 
 A, B, C = "ws://127.0.0.1:9001", "ws://127.0.0.1:9002", "ws://[::1]:9003"
 
@@ -34,7 +36,7 @@ def counts(pool: WorkerPool) -> dict[str, tuple[int, int]]:
 def fail(pool: WorkerPool, times: int = 1) -> None:
     for _ in range(times):
         with take(pool) as assignment:
-            assignment.failed()
+            assignment.failed("no")
 
 
 def test_the_one_with_the_fewest_sockets_is_next_and_equals_take_turns() -> None:
@@ -103,7 +105,7 @@ def test_a_broken_worker_is_left_alone_until_a_probe_succeeds(caplog: pytest.Log
 
     assert pool.snapshot()[0].state == "up"
     assert pool.snapshot()[0].failures == 3
-    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING", "INFO"]
     assert take(pool).worker.url == A
 
 
@@ -123,7 +125,7 @@ def test_the_others_take_over_and_a_returning_worker_is_not_flooded() -> None:
     pool = WorkerPool([A, B], BreakerSettings(failures=1, open_s=5, ramp_s=10), clock)
     held = [take(pool) for _ in range(2)]
     broken = held[0].worker
-    held[0].failed()
+    held[0].failed("no")
     for assignment in held:
         assignment.release()
     held = [take(pool) for _ in range(50)]
@@ -171,10 +173,70 @@ def test_replacing_keeps_who_stays_and_lets_who_goes_finish() -> None:
 
     pool.replace([B, C])
 
-    assert counts(pool) == {B: (1, 0), C: (0, 0)}
+    assert counts(pool) == {A: (1, 0), B: (1, 0), C: (0, 0)}
+    assert [worker.state for worker in pool.snapshot()] == ["removed", "up", "up"]
+    assert {take(pool).worker.url for _ in range(4)} == {B, C}
     first.release()
-    second.release()
-    assert counts(pool) == {B: (0, 0), C: (0, 0)}
+    assert A not in counts(pool), "nothing of it is left"
+
+
+def test_one_that_comes_back_has_the_count_and_the_breaker_it_had() -> None:
+    clock = Clock()
+    pool = WorkerPool([A, B], BreakerSettings(failures=1, open_s=1e3), clock)
+    held = [take(pool) for _ in range(4)]
+    for assignment in held:
+        assignment.connected()
+    held[1].failed("no")
+    broken = held[1].worker.url
+    for urls in ([A], [B], [A, B], []):
+        pool.replace(urls)
+        clock.now += GONE_S
+
+    pool.replace([A, B])
+
+    assert counts(pool) == {A: (2, 0), B: (2, 0)}
+    assert {worker.url: worker.state for worker in pool.snapshot()}[broken] == "broken"
+
+
+def test_one_that_is_gone_is_forgotten_after_a_while() -> None:
+    clock = Clock()
+    pool = WorkerPool([A, B], clock=clock)
+    pool.replace([A])
+    clock.now = GONE_S - 1
+    pool.replace([A])
+    assert pool.choose(B) is not None
+    pool = WorkerPool([A, B], clock=clock)
+    pool.replace([A])
+    clock.now += GONE_S
+    pool.replace([A])
+    assert pool.choose(B) is None
+
+
+def test_a_worker_that_lets_somebody_wait_comes_behind_its_equals() -> None:
+    clock = Clock()
+    pool = WorkerPool([A, B], clock=clock)
+    silent, quick = take(pool), take(pool)
+    clock.now = 0.5
+    quick.connected()
+    assert take(pool).worker is silent.worker, "not for long yet"
+    clock.now = SILENCE_S
+    taken = [take(pool).worker for _ in range(3)]
+
+    assert taken == [quick.worker, quick.worker, silent.worker], "until that has more sockets"
+
+
+@pytest.mark.parametrize(("after_s", "failures"), [(0, 0), (SILENCE_S - 0.1, 0), (SILENCE_S, 5)])
+def test_a_client_that_leaves_a_silent_worker_is_its_failure_after_a_while(after_s: float, failures: int) -> None:
+    clock = Clock()
+    pool = WorkerPool([A], BreakerSettings(failures=5), clock)
+    crowd = [take(pool) for _ in range(5)]
+    clock.now = after_s
+    for assignment in crowd:
+        with assignment:
+            assignment.left()
+
+    (seen,) = pool.snapshot()
+    assert (seen.failures, seen.state) == (failures, "broken" if failures else "up")
 
 
 def test_replacing_with_something_wrong_changes_nothing() -> None:
@@ -189,7 +251,9 @@ def test_no_workers_take_nobody() -> None:
     assert WorkerPool([]).choose() is None
 
 
-@given(st.lists(st.tuples(st.sampled_from(["take", "connect", "fail", "answer", "release"]), st.integers(0, 5))))
+@given(
+    st.lists(st.tuples(st.sampled_from(["take", "connect", "fail", "answer", "leave", "release"]), st.integers(0, 5)))
+)
 def test_counts_come_back_to_nothing(steps: list[tuple[str, int]]) -> None:
     pool = WorkerPool([A, B], BreakerSettings(failures=2, open_s=0, ramp_s=0))
     held: list[Assignment] = []
@@ -198,12 +262,14 @@ def test_counts_come_back_to_nothing(steps: list[tuple[str, int]]) -> None:
             held += [assignment] if (assignment := pool.choose()) else []
         elif held:
             assignment = held[index % len(held)]
-            {
+            doing: dict[str, Callable[[], None]] = {
                 "connect": assignment.connected,
-                "fail": assignment.failed,
+                "fail": partial(assignment.failed, "no"),
+                "leave": assignment.left,
                 "answer": assignment.answered,
                 "release": assignment.release,
-            }[what]()
+            }
+            doing[what]()
         assert all(worker.open >= 0 and worker.pending >= 0 for worker in pool.snapshot())
     for assignment in held:
         assignment.release()

@@ -19,7 +19,7 @@ from herdgate_gateway.admin.view import Status, View, WorkerStatus
 
 __all__ = ["registry"]
 
-WORKER_STATES = ("up", "broken", "ramping")
+WORKER_STATES = ("up", "broken", "ramping", "removed")
 
 Numbers = dict[str, tuple[str, Callable[[GateSnapshot], float]]]
 
@@ -157,7 +157,7 @@ def _workers(status: Status) -> Iterator[Metric]:
             gauge.add_metric([worker.url], read(worker))
         yield gauge
     failures = CounterMetricFamily(
-        "herdgate_worker_failures_total", "Handshakes the worker never answered.", labels=["worker"]
+        "herdgate_worker_failures_total", "Handshakes the worker failed to answer.", labels=["worker"]
     )
     state = GaugeMetricFamily("herdgate_worker_state", "1 for the state it is in.", labels=["worker", "state"])
     for worker in status.workers:

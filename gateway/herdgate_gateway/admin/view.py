@@ -34,11 +34,11 @@ class WorkerStatus(Protocol):
 
     @property
     def state(self) -> str:
-        """`up`, `broken` or `ramping`."""
+        """`up`, `broken`, `ramping`, or `removed`: not in the settings any more, with sockets left."""
 
     @property
     def failures(self) -> int:
-        """Handshakes it never answered, so far."""
+        """Handshakes it failed to answer, so far."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ Rules:
 - at most `BATCH` connections a turn, so that sockets that are open get theirs; once some were refused and nobody else
   waits, the next ones are looked for 2 ms later, and not announced one by one;
 - TLS and the PROXY header come before any head: such connections get their transport at once, and TLS ones no faster
-  than `tls_rate` a second, as each costs a handshake's worth of CPU; the others wait in the backlog, in order;
+  than `tls_rate` a second, as each costs a handshake's worth of CPU (`turns`); the rest waits in the backlog, in order;
 - out of descriptors, a spare one says so (`spare`).
 """
 
 import asyncio
-import errno
 import logging
 import os
 import socket
@@ -22,14 +21,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from herdgate_gateway.app import Gateway
+from herdgate_gateway.descriptors import OUT_OF_ROOM, say_out_of_room
 from herdgate_gateway.front_door.bare_line import BareLine
 from herdgate_gateway.front_door.bare_socket import LAST, BareSocket, accept, clothed
 from herdgate_gateway.front_door.head import MOST_BYTES, read_head
 from herdgate_gateway.front_door.health import HEALTHY, is_health_check
 from herdgate_gateway.front_door.lingering import Lingering
-from herdgate_gateway.front_door.pace import Pace
 from herdgate_gateway.front_door.protocol import FrontDoor, receive
 from herdgate_gateway.front_door.spare import SpareDescriptor
+from herdgate_gateway.front_door.turns import Turns
 from herdgate_gateway.http_leg import HEAD_S
 
 __all__ = ["BATCH", "OwnListener"]
@@ -50,7 +50,6 @@ DEFER_S = 5
 """Seconds the system waits for the first bytes of a connection."""
 
 _END = b"\r\n\r\n"
-_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _logger = logging.getLogger("herdgate.gateway")
 
 
@@ -79,6 +78,7 @@ class OwnListener:
         self._loop = asyncio.get_running_loop()
         self._listeners = listeners
         self._gateway, self._make, self._context = gateway, make, context
+        self._turns = None if context is None else Turns(self._wait_for_head, tls_rate)
         self._lingering = Lingering(self._loop)
         self._spare = SpareDescriptor()
         self._moving: set[asyncio.Task[None]] = set()
@@ -86,17 +86,17 @@ class OwnListener:
         self._came: list[tuple[BareSocket, bytes, Any]] = []
         self._refused: list[tuple[BareSocket, bytes, bool]] = []
         self._is_deciding = False
-        self._complained = False
         self.take(is_plain=is_plain, tls_rate=tls_rate)
         for listener in listeners:
-            if self._reads_heads and listener.family != socket.AF_UNIX and hasattr(socket, "TCP_DEFER_ACCEPT"):
+            if listener.family != socket.AF_UNIX and hasattr(socket, "TCP_DEFER_ACCEPT"):
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_S)
             self._listen(listener)
 
     def take(self, *, is_plain: bool, tls_rate: float | None) -> None:
         """Take over other settings, for the connections to come."""
         self._reads_heads = is_plain and self._context is None
-        self._pace = Pace(tls_rate, self._loop.time()) if self._context is not None and tls_rate else None
+        if self._turns is not None:
+            self._turns.set_rate(tls_rate)
 
     def close(self) -> None:
         """Accept no more; harmless to repeat."""
@@ -110,6 +110,8 @@ class OwnListener:
         """Let go of all that is not handed on."""
         self.close()
         self._lingering.close()
+        if self._turns is not None:
+            self._turns.close()
         self._spare.close()
         for task in self._moving:
             task.cancel()
@@ -143,7 +145,7 @@ class OwnListener:
         Returns:
             Seconds until it is worth looking again; 0: as soon as somebody comes.
         """
-        rest_s = self._take(listener)
+        rest_s, is_full = self._take(listener)
         came, self._came = self._came, []
         self._is_deciding = True
         for accepted, data, address in came:
@@ -156,33 +158,37 @@ class OwnListener:
         refused, self._refused = self._refused, []
         for accepted, data, lingers in refused:
             self._end(accepted, data, lingers=lingers)
-        if len(came) == BATCH:
+        if is_full:
             os.sched_yield()  # to the thread of health checks, which the system may let wait for milliseconds
             return rest_s
         return max(rest_s, TICK_S if refused else 0.0)
 
-    def _take(self, listener: socket.socket) -> float:
-        """Accept a batch, and read what is there; as `_serve`."""
+    def _take(self, listener: socket.socket) -> tuple[float, bool]:
+        """Accept a batch, and read what is there; seconds as `_serve`, and whether the batch is full."""
         for _ in range(BATCH):
-            if self._pace is not None and (wait_s := self._pace.take(self._loop.time())):
-                return wait_s
+            if self._turns is not None and (wait_s := self._turns.advance()):
+                return wait_s, False
             try:
                 accepted, address = accept(listener)
             except BlockingIOError:
-                break
+                return 0.0, False
             except OSError as error:
-                if error.errno not in _FULL:  # this one is gone
-                    break
+                if error.errno not in OUT_OF_ROOM:  # this one is gone
+                    return 0.0, False
                 if not self._turn_away(listener):
-                    return FULL_S
+                    return FULL_S, False
             else:
-                self._came.append((accepted, self._read(accepted) if self._reads_heads else b"", address))
-        return 0.0
+                self._receive_later(accepted, address)
+        return 0.0, True
+
+    def _receive_later(self, accepted: BareSocket, address: Any) -> None:
+        if self._turns is not None:
+            self._turns.add(accepted)
+        else:
+            self._came.append((accepted, self._read(accepted) if self._reads_heads else b"", address))
 
     def _turn_away(self, listener: socket.socket) -> bool:
-        if not self._complained:
-            self._complained = True
-            _logger.error("out of file descriptors: raise RLIMIT_NOFILE (ulimit -n), or lower max_open (said once)")
+        say_out_of_room()
         return self._spare.turn_away(listener)
 
     def _receive(self, accepted: BareSocket, data: bytes, address: Any) -> None:
@@ -193,12 +199,18 @@ class OwnListener:
             self.refuse(accepted, HEALTHY, lingers=False)
             return
         if scope is None:
-            self.move(accepted, lambda door: door.data_received(data) if data else door.expect_head(), _nothing)
+            if data:
+                self.move(accepted, lambda door: door.data_received(data), _nothing)
+            else:
+                self._wait_for_head(accepted)
             return
         line = BareLine(self, accepted, data[:end], data[end:])
         line.visitor = visitor = receive(self._gateway, scope, line)
         if visitor is not None:
             visitor.arrive()
+
+    def _wait_for_head(self, accepted: BareSocket) -> None:
+        self.move(accepted, lambda door: door.expect_head(), _nothing)
 
     def _read(self, accepted: BareSocket) -> bytes:
         """What is here of a connection; nothing yet, or never, as its transport will find out."""

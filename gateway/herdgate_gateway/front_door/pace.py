@@ -16,11 +16,12 @@ class Pace:
         self._rate, self._burst = rate, max(1.0, rate * BURST_S)
         self._tokens, self._at = self._burst, now
 
-    def take(self, now: float) -> float:
-        """0.0: one may be taken, and is counted. Else the seconds until the next one may."""
+    def wait_s(self, now: float) -> float:
+        """Seconds until the next one may be taken; 0.0: now."""
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self._rate
+        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / self._rate
+
+    def take(self) -> None:
+        """Count one, once there is no wait."""
         self._tokens -= 1
-        return 0.0

@@ -314,8 +314,7 @@ class FrontDoor(HttpLeg):
         try:
             if visitor.route.authentication is not None:
                 await visitor.route.authentication.check(visitor.scope)
-            await self._join(splices, visitor, permit)
-            is_in = True
+            is_in = await self._join(splices, visitor, permit)
         except Refused as refused:
             await visitor.refuse(permit, refused)
         except WorkerRefused as refused:
@@ -332,15 +331,24 @@ class FrontDoor(HttpLeg):
             if not is_in:
                 permit.release()
 
-    async def _join(self, splices: SpliceRelay, visitor: Visitor, permit: Permit) -> None:
+    async def _join(self, splices: SpliceRelay, visitor: Visitor, permit: Permit) -> bool:
+        """Dial, and join the worker with the client. False: that has left meanwhile, and nothing is open."""
         upstream = await splices.dial(visitor.scope, permit.worker)
-        permit.opened()
-        self.connections.discard(self)
         self._visitor = None
-        set_tcp_options(self.transport.get_extra_info("socket"))
-        for pair in visitor.session_headers():
-            upstream.head = upstream.head[:-2] + b"%b: %b\r\n\r\n" % pair
-        splices.join(upstream, self.transport, partial(_leave, permit, visitor.route.gate), self._early)
+        try:
+            if self.transport.is_closing():  # over TLS it has no socket any more
+                upstream.discard()
+                return False
+            permit.opened()
+            set_tcp_options(self.transport.get_extra_info("socket"))
+            for pair in visitor.session_headers():
+                upstream.head = upstream.head[:-2] + b"%b: %b\r\n\r\n" % pair
+            splices.join(upstream, self.transport, partial(_leave, permit, visitor.route.gate), self._early)
+        except BaseException:
+            upstream.discard()
+            raise
+        self.connections.discard(self)
+        return True
 
 
 def _leave(permit: Permit, gate: Gate) -> None:

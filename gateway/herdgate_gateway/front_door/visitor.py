@@ -19,6 +19,7 @@ from herdgate.reception import Visit
 from herdgate_gateway.front_door.answers import http_answer
 from herdgate_gateway.front_door.denials import close_denial, denial_answer
 from herdgate_gateway.route import Route
+from herdgate_gateway.shortage import full_if_ours
 
 __all__ = ["Line", "Visitor", "handshake_key"]
 
@@ -100,6 +101,7 @@ class Visitor:
     async def refuse(self, permit: Permit, refused: Refused) -> None:
         """Answer one that was admitted, and is refused behind the gate."""
         permit.release()
+        refused = full_if_ours(refused)
         denied = await self.route.gate.refuse(refused.reason, self._visit.klass)
         self.route.reception.report("denied", self._visit, denied)
         self._answer(denied, refused.status, refused.challenge)

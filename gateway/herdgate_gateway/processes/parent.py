@@ -24,7 +24,7 @@ from herdgate.core.limits import Limits
 from herdgate.stores.parent.server import CalendarServer, check_shared_rate
 from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.data_server import BACKLOG, STOP_SIGNS
-from herdgate_gateway.listeners import open_listeners
+from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import log_config, start_line
 from herdgate_gateway.processes.keeper import Keeper
 from herdgate_gateway.processes.sums import Sums
@@ -149,7 +149,11 @@ async def serve_processes(settings: Settings, read: Callable[[], Settings]) -> N
         ConfigurationError: a listener cannot be opened.
     """
     logging.config.dictConfig(log_config())
-    listeners = open_listeners(settings.listen, BACKLOG)
+    with closing_listeners(open_listeners(settings.listen, BACKLOG)) as listeners:
+        await _serve(settings, listeners, read)
+
+
+async def _serve(settings: Settings, listeners: Sequence[socket.socket], read: Callable[[], Settings]) -> None:
     parent = Parent(settings, listeners)
     view = parent_view(parent, settings.admin.stale_after_s)
     admin = AdminServer(view, settings.admin.settings())
@@ -157,15 +161,13 @@ async def serve_processes(settings: Settings, read: Callable[[], Settings]) -> N
     reloading = asyncio.create_task(reloader.run())
     try:
         admin.start()
-        _logger.info("%s", start_line(settings, admin.url))
+        _logger.info("%s", start_line(settings, listeners, admin.url))
         with hangups(reloader.ask), _stop_signs(parent.stop):
             await parent.run()
     finally:
         await reap(reloading)
         view.stop()
         admin.stop()
-        for listener in listeners:
-            listener.close()
 
 
 def _shared_limits(settings: Settings) -> Limits:

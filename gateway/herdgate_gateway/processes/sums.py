@@ -22,7 +22,7 @@ NOTHING = Report(is_ready=False, gates={}, workers=())
 
 _NOW = ("pending", "open", "held", "client_keys")
 _SO_FAR = ("admitted", "gone", "unenforced", "exempt")
-_STATES = ("up", "ramping", "broken")
+_STATES = ("removed", "up", "ramping", "broken")
 
 
 class Sums:
@@ -42,10 +42,13 @@ class Sums:
 
 def _added(reports: Sequence[Report]) -> Report:
     first = next((report for report in reports if report.gates), NOTHING)
+    urls = {worker.url: None for worker in first.workers}  # in that order
+    # Not listed any more, with sockets at some.
+    urls |= {worker.url: None for report in reports for worker in report.workers if worker.open or worker.pending}
     return Report(
         is_ready=any(report.is_ready for report in reports),
         gates={route: _gate([r.gates[route] for r in reports if route in r.gates]) for route in first.gates},
-        workers=[_worker([w for r in reports for w in r.workers if w.url == worker.url]) for worker in first.workers],
+        workers=[_worker([w for r in reports for w in r.workers if w.url == url]) for url in urls],
     )
 
 

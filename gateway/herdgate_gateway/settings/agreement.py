@@ -73,6 +73,9 @@ def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:
         yield ConfigurationError("admin.listen", admin, "write another one than in listen")
     if settings.proxy_protocol and not settings.trusted_proxies and not all(map(_is_local, settings.listen)):
         yield ConfigurationError("proxy_protocol", True, "name in trusted_proxies who sends it")
+    if settings.listener != "own" and settings.tls.handshakes_per_s is not None:
+        way_out = f'leave it out, or write listener = "own": {settings.listener} takes whoever comes at once'
+        yield ConfigurationError("tls.handshakes_per_s", settings.tls.handshakes_per_s, way_out)
     if settings.health_path is not None and settings.health_path == settings.preflight_path:
         yield ConfigurationError("preflight_path", settings.preflight_path, "write another one than health_path")
 

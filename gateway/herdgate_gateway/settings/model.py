@@ -62,7 +62,7 @@ class TlsTable(Table):
 
     Attributes:
         handshakes_per_s: TLS handshakes begun per second; who comes beyond them waits to be accepted. None: four times
-            the rate, 100 at least.
+            the rate, 100 at least. All processes have it together. Only `listener = "own"` can keep it.
     """
 
     certificate: FilePath | None = None
@@ -253,10 +253,11 @@ class Settings(Table):
 
     @property
     def tls_rate(self) -> float | None:
-        """TLS handshakes begun per second; None: no limit."""
-        if self.tls.handshakes_per_s is None and self.rate is not None:
-            return max(100.0, 4 * self.rate)
-        return self.tls.handshakes_per_s
+        """TLS handshakes begun per second in each of `processes`; None: no limit."""
+        whole = self.tls.handshakes_per_s
+        if whole is None and self.rate is not None:
+            whole = max(100.0, 4 * self.rate)
+        return None if whole is None else whole / self.processes
 
     def address_rules(self) -> AddressRules:
         """How a peer becomes a client, for every route alike.

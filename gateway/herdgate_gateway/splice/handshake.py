@@ -46,7 +46,9 @@ class Handshake:
         self.request = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
     def fault(self, response: Response) -> str | None:
-        """What is wrong with a worker's 101; None: it is sound."""
+        """What is wrong with a worker's answer as a 101; None: it is sound."""
+        if response.status_code != 101:
+            return f"status {response.status_code} is no answer to a handshake"
         headers = response.headers
         if not _upgrades(headers.get_all("Upgrade"), headers.get_all("Connection")):
             return "it does not upgrade to a WebSocket"

@@ -7,7 +7,8 @@ Rules:
   client's refusal, whole (`WorkerRefused`); anything else is `Refused`;
 - one arrival is one attempt at one worker, on a fresh connection: at the one that the fleet has granted, if any;
 - a dial that is cancelled leaves nothing, neither socket nor assignment;
-- a worker that breaks the rules, or a client that leaves, is nobody's error here: nothing is logged for one client.
+- a worker that breaks the rules, or a client that leaves, is nobody's error here: nothing is logged for one client
+  (what is said of a worker is `worker_log`).
 """
 
 import asyncio
@@ -15,13 +16,13 @@ from collections.abc import Callable, Collection
 
 from herdgate import Refused
 from herdgate.asgi import Scope
+from herdgate_gateway.asking import asking
 from herdgate_gateway.bridge import RelaySettings
 from herdgate_gateway.headers import Forwarding, request_headers
 from herdgate_gateway.splice.handshake import Handshake
 from herdgate_gateway.splice.joint import Joint
 from herdgate_gateway.splice.sweeper import Sweeper
 from herdgate_gateway.splice.upstream import Upstream, dial
-from herdgate_gateway.worker_leg import WorkerFailed, WorkerRefused
 from herdgate_gateway.workers import Assignment, WorkerPool
 
 __all__ = ["SpliceRelay"]
@@ -106,17 +107,5 @@ class SpliceRelay:
     async def _dial(self, scope: Scope, assignment: Assignment) -> Upstream:
         """Dial, and tell the pool what came of it."""
         handshake = Handshake(scope, request_headers(scope, self.forwarding) + self._told)
-        try:
-            async with asyncio.timeout(self._settings.setup_s):
-                upstream = await dial(handshake, assignment)
-        except TimeoutError:
-            assignment.failed()
-            raise Refused("upstream", 504) from None
-        except WorkerRefused:
-            assignment.answered()
-            raise
-        except WorkerFailed as failed:
-            (assignment.answered if failed.is_alive else assignment.failed)()
-            raise Refused("upstream") from failed
-        assignment.connected()
-        return upstream
+        async with asking(assignment, self._settings.setup_s):
+            return await dial(handshake, assignment)

@@ -80,7 +80,7 @@ async def dial(handshake: Handshake, assignment: Assignment) -> Upstream:
         try:
             await asyncio.get_running_loop().create_connection(lambda: answer, worker.host, worker.port)
         except OSError as error:
-            raise WorkerFailed(f"cannot connect: {error}", is_alive=error.errno in OURS) from None
+            raise WorkerFailed(f"cannot connect: {error}", is_ours=error.errno in OURS) from None
         response = await answer.response
         return Upstream(answer, response, assignment)
     except BaseException:
@@ -94,7 +94,6 @@ class _Answer(asyncio.Protocol):
     __slots__ = (
         "_aborted",
         "_handshake",
-        "_has_spoken",
         "_head_left",
         "_parser",
         "_reader",
@@ -110,7 +109,7 @@ class _Answer(asyncio.Protocol):
         self._reader = StreamReader()
         self._parser = Response.parse(self._read_line, self._reader.read_exact, self._reader.read_to_eof)
         self._head_left = MOST_HEAD
-        self._aborted = self._has_spoken = self.is_lost = False
+        self._aborted = self.is_lost = False
         self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     @property
@@ -148,7 +147,7 @@ class _Answer(asyncio.Protocol):
         """Nothing more will come."""
         self.is_lost = True
         self._end()
-        self._fail(WorkerFailed("the worker hung up", is_alive=self._has_spoken))
+        self._fail(WorkerFailed("the worker hung up"))
 
     def _read_line(self, most: int, error: type[Exception] = RuntimeError) -> Generator[None, None, bytearray]:
         line = yield from self._reader.read_line(min(most, self._head_left), error)
@@ -168,11 +167,10 @@ class _Answer(asyncio.Protocol):
         except StopIteration as parsed:
             self._take(parsed.value)
         except _NO_HTTP as error:
-            self._fail(WorkerFailed(f"no HTTP answer: {error}", is_alive=self._has_spoken))
+            self._fail(WorkerFailed(f"no HTTP answer: {error}"))
 
     def _take(self, response: Response) -> None:
         if response.status_code in _INTERIM:  # the answer is still to come (RFC 9110 section 15.2)
-            self._has_spoken = True
             self._parser = Response.parse(self._read_line, self._reader.read_exact, self._reader.read_to_eof)
             self._advance()
         else:
@@ -182,12 +180,12 @@ class _Answer(asyncio.Protocol):
         if response.status_code in _REFUSALS:
             self._fail(WorkerRefused(response))
             return
-        fault = self._handshake.fault(response) if response.status_code == 101 else "it is no answer to a handshake"
+        fault = self._handshake.fault(response)
         if fault is None:
             self.transport.pause_reading()
             self.response.set_result(response)
         else:
-            self._fail(WorkerFailed(f"no valid handshake: {fault}", is_alive=True))
+            self._fail(WorkerFailed(f"no valid handshake: {fault}"))
 
     def _fail(self, error: Exception) -> None:
         if not self.response.done():

@@ -31,6 +31,7 @@ __all__ = ["FULL_RETRY_S", "AdmissionControl", "CalendarView", "keep_share"]
 FULL_RETRY_S = (1.0, 2.0)
 _SHED_RETRY_S = (30.0, 60.0)
 _OPEN_RETRY_S = (5.0, 10.0)
+_BUSY_RETRY_S = (1.0, 1.25)
 _RATE_RETRY_SPREAD = 0.1
 
 
@@ -172,8 +173,16 @@ class AdmissionControl:
         return self.signers[queued.klass].sign(grant.ticket) if grant.ticket else ""
 
     def refuse(self, reason: LateReason, grant: Grant | None, klass: int) -> Denied:
-        """Deny an arrival that was admitted, for a reason found behind the gate; without a grant, for good."""
-        return self._deny(reason, grant.told_s, grant.ticket, klass=klass) if grant else self._deny(reason)
+        """Deny an arrival that was admitted, for a reason found behind the gate; without a grant, for good.
+
+        Nobody is called back to a busy authentication within a second: at a high rate its firm slot is a moment away.
+        """
+        if grant is None:
+            return self._deny(reason)
+        told_s = grant.told_s
+        if reason == "auth_busy" and told_s < _BUSY_RETRY_S[0]:
+            told_s += self._between(*_BUSY_RETRY_S)
+        return self._deny(reason, told_s, grant.ticket, klass=klass)
 
     def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
         client, _, charged, reason, klass, _ = queued

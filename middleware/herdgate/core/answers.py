@@ -9,8 +9,8 @@ from herdgate.core.tickets import Ticket
 
 __all__ = ["STATUS", "Admitted", "Arrival", "ClientRefusal", "Denied", "Queued", "Quota", "Reason", "State"]
 
-LateReason = Literal["auth", "auth_busy", "no_owner", "upstream"]
-"""Reasons found only behind the gate, after an admission."""
+LateReason = Literal["auth", "auth_busy", "full", "no_owner", "upstream"]
+"""Reasons found behind the gate, after an admission."""
 GateReason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "rate"]
 """Reasons of the gate itself."""
 Reason = GateReason | LateReason

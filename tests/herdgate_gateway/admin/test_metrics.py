@@ -96,7 +96,7 @@ def test_workers_are_told(view: Still) -> None:
     assert value(metrics, "herdgate_worker_active", worker="ws://127.0.0.1:9001") == 3
     assert value(metrics, "herdgate_worker_pending", worker="ws://127.0.0.1:9001") == 1
     assert value(metrics, "herdgate_worker_failures_total", worker="ws://[::1]:9002") == 5
-    for state, holds in (("up", 0), ("broken", 1), ("ramping", 0)):
+    for state, holds in (("up", 0), ("broken", 1), ("ramping", 0), ("removed", 0)):
         assert value(metrics, "herdgate_worker_state", worker="ws://[::1]:9002", state=state) == holds
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import AsyncExitStack
 
 from websockets.asyncio.client import ClientConnection
 
@@ -85,6 +86,39 @@ async def test_admitted_share_of_the_file_holds_for_all() -> None:
 
         await eventually(is_shed, "the share is told")
         await in_each_child(gateway, "/ws", 503)
+
+
+async def test_a_worker_that_goes_and_comes_back_costs_no_arrival_and_keeps_its_count() -> None:
+    async with (
+        echo_worker() as stays,
+        echo_worker() as goes,
+        AsyncExitStack() as stack,
+        serving_children("rate = 10000", stays.url, goes.url) as gateway,
+    ):
+        inside = [await stack.enter_async_context(open_socket(gateway.port, "/")) for _ in range(20)]
+        load = [asyncio.create_task(_knock_for_ever(gateway)) for _ in range(10)]
+        listed = f'"{stays.url}", "{goes.url}"'
+        for _ in range(10):
+            await reload(gateway, listed, f'"{stays.url}"', lines=3)
+            await _has_worker(gateway, goes.url, "removed")
+            await reload(gateway, f'"{stays.url}"', listed, lines=3)
+            await _has_worker(gateway, goes.url, "up")
+        for task in load:
+            assert not task.done(), "every one of them came in"
+            task.cancel()
+        assert all([await echoes(client) for client in inside])
+
+
+async def _has_worker(gateway: Serving, url: str, state: str) -> None:
+    """Wait until it is told of with that state and with its share of the 20 sockets."""
+
+    async def is_told() -> bool:
+        workers = (await status(gateway))["workers"]
+        return [worker["open"] >= 10 for worker in workers if (worker["url"], worker["state"]) == (url, state)] == [
+            True
+        ]
+
+    await eventually(is_told, f"{url} is {state}")
 
 
 async def test_fault_changes_nothing_and_a_child_that_comes_back_has_the_settings_in_force() -> None:

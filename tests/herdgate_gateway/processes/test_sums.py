@@ -45,6 +45,13 @@ def test_workers_are_added_up_and_are_in_the_worst_state_any_child_sees() -> Non
     ]
 
 
+def test_a_worker_that_only_some_children_have_sockets_at_is_told_too() -> None:
+    listed = WorkerSnapshot("ws://a:1", 1, 0, "up", 0)
+    removed, over = WorkerSnapshot("ws://b:1", 2, 0, "removed", 3), WorkerSnapshot("ws://c:1", 0, 0, "up", 0)
+    total = Sums().total([report(workers=[listed], a=IDLE), report(workers=[listed, removed, over], a=IDLE)])
+    assert total.workers == [WorkerSnapshot("ws://a:1", 2, 0, "up", 0), removed]
+
+
 def test_counters_of_children_that_have_ended_stay_and_what_they_held_goes() -> None:
     sums = Sums()
     worker = WorkerSnapshot("ws://a:1", 1, 1, "broken", 4)
