@@ -44,7 +44,8 @@ async def guard(command: Sequence[str], declare_dead: Callable[[str], Awaitable[
     loop = asyncio.get_running_loop()
     with os.fdopen(reading, "rb", buffering=0) as lives:
         environ = {**os.environ, LIVES_FD: str(writing)}
-        worker = await asyncio.create_subprocess_exec(*command, pass_fds=[writing], env=environ)
+        # A group of its own: Ctrl-C reaches it through its guardian, and once.
+        worker = await asyncio.create_subprocess_exec(*command, pass_fds=[writing], env=environ, process_group=0)
         os.close(writing)
         for number in _PASSED_ON:
             loop.add_signal_handler(number, _pass_on, worker, number)

@@ -4,8 +4,8 @@
 
 Each gain and loss is a line of JSON on standard output, with the moment by the boot clock: `{"at": 12.5, "gained": 17,
 "epoch": 3}`. Connections that are named are claimed and checkpointed all the time, with a line for each that was
-accepted, which tells the epoch that the row had then; once a second a line says how many writes were sent. SIGTERM
-gives everything away.
+accepted, which tells the epoch that the row had then; once a second a line says how many writes were sent. SIGTERM and
+Ctrl-C give everything away.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
 
+from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.leases.acts import Write, fence_child
 from herdgate_gateway.leases.beat_thread import ThreadedBeats
 from herdgate_gateway.leases.certainty import until_known
@@ -29,8 +30,9 @@ from herdgate_gateway.leases.effects import NotOwnerError, UnknownOutcomeError
 from herdgate_gateway.leases.guardian import guard, tell_guardian
 from herdgate_gateway.leases.notices import Notices
 from herdgate_gateway.leases.owner import Setup, ShardOwner
-from herdgate_gateway.leases.rows import WorkerRow, shard_of
-from herdgate_gateway.leases.table import Done, Outcome
+from herdgate_gateway.leases.registration import NameInUseError
+from herdgate_gateway.leases.rows import WorkerRow, shard_of, worker_key
+from herdgate_gateway.leases.table import Done, Outcome, TableError
 
 __all__ = ["Holding", "hold", "main"]
 
@@ -66,15 +68,22 @@ class Holding:
 
 
 def hold(holding: Holding) -> int:
-    """Run one behind a guardian; its exit code."""
+    """Run one behind a guardian; its exit code.
+
+    Raises:
+        HerdgateError: the table cannot be read.
+    """
     command = [sys.executable, "-m", "herdgate_gateway.leases.holding", json.dumps(asdict(holding))]
-    return asyncio.run(_guard(holding, command))
+    try:
+        return asyncio.run(_guard(holding, command))
+    except TableError as error:
+        raise HerdgateError(str(error)) from error
 
 
 async def _guard(holding: Holding, command: list[str]) -> int:
     table, notices = DynamoLeases(holding.place), _notices(holding)
     try:
-        await table.warm_up()
+        await table.read(worker_key(holding.fleet, holding.worker), strong=True)
 
         async def declare_dead(inc: str) -> None:
             write = fence_child(holding.fleet, holding.worker, inc)
@@ -92,7 +101,10 @@ async def _guard(holding: Holding, command: list[str]) -> int:
 
 def main() -> None:
     """Own shards until SIGTERM."""
-    asyncio.run(_own(Holding(**json.loads(sys.argv[1]))))
+    try:
+        asyncio.run(_own(Holding(**json.loads(sys.argv[1]))))
+    except NameInUseError as error:
+        sys.exit(f"herdgate: {error}")
 
 
 async def _own(holding: Holding) -> None:
@@ -110,7 +122,8 @@ async def _own(holding: Holding) -> None:
         notices.tell if notices is not None else lambda row, shard: None,
     )
     owner = ShardOwner(setup, _say(clock, "gained"), _say(clock, "lost"))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _start, owner.stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _start, owner.stop)
     beside = [
         asyncio.ensure_future(_act(owner, table, holding.connections)),
         asyncio.ensure_future(_tell_writes(clock)),
@@ -204,5 +217,4 @@ def _start(act: Callable[[], Awaitable[None]]) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        main()
+    main()

@@ -153,7 +153,9 @@ def test_fence_of_nobody_names_the_list(filled: Place) -> None:
     assert told.endswith("no worker w3 in fleet default; `herdgate leases list` shows who is there")
 
 
-@pytest.mark.parametrize("arguments", [("list",), ("owners",), ("fence", "w1", "--yes")], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "arguments", [("list",), ("hold", "w1"), ("owners",), ("fence", "w1", "--yes")], ids=lambda words: words[0]
+)
 def test_missing_table_names_init(place: Place, arguments: tuple[str, ...]) -> None:
     told = refused(replace(place, table="none-such"), *arguments)
     assert told.endswith("there is no such table; create it: herdgate leases init --table none-such")

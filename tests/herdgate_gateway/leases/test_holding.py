@@ -1,12 +1,14 @@
 """`herdgate leases hold`: real processes with guardians, a real table, a real Redis."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from herdgate_gateway.leases.rows import SHARDS
-from herdgate_loadtest.bench.leases.holder import Holder, Place, run_command
+from herdgate_loadtest.bench.leases.emulator import aws_environment
+from herdgate_loadtest.bench.leases.holder import Holder, Place, hold_command, run_command
 from tests.dynamodb import DynamoServer
 from tests.redis_servers import redis_server
 from tests.servers import poll
@@ -18,6 +20,7 @@ class Pair:
     """Two workers that own all shards between them."""
 
     def __init__(self, place: Place) -> None:
+        self.place = place
         self.one, self.other = Holder(place, "one"), Holder(place, "other")
         poll(lambda: len(self.one.held) + len(self.other.held) == SHARDS, "all shards are owned", within_s=30)
 
@@ -48,4 +51,20 @@ def test_a_worker_that_leaves_gives_all_away(pair: Pair) -> None:
 
     poll(lambda: len(pair.other.held) == SHARDS, "the other one has all", within_s=20)
     assert set(pair.one.lost) >= had
+    assert pair.one.held == {}
+
+
+def test_a_second_worker_of_one_name_says_so_and_ends(pair: Pair) -> None:
+    second = subprocess.run(
+        hold_command(pair.place, "one"), capture_output=True, text=True, timeout=60, check=False, env=aws_environment()
+    )
+
+    assert second.returncode == 1
+    assert second.stderr.strip() == "herdgate: worker 'one' is alive in another process: give this one another name"
+
+
+def test_ctrl_c_gives_everything_away(pair: Pair) -> None:
+    pair.one.interrupt()
+
+    poll(lambda: len(pair.other.held) == SHARDS, "the other one has all", within_s=20)
     assert pair.one.held == {}

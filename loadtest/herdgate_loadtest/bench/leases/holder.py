@@ -13,7 +13,7 @@ from typing import Any
 
 from herdgate_loadtest.bench.leases.emulator import REGION, aws_environment
 
-__all__ = ["TABLE", "Holder", "Place", "boot_time", "run_command"]
+__all__ = ["TABLE", "Holder", "Place", "boot_time", "hold_command", "run_command"]
 
 TABLE = "herdgate-leases"
 
@@ -42,6 +42,12 @@ def run_command(place: Place, command: str) -> None:
     subprocess.run(_command(command, *place.options), check=True, stdout=subprocess.DEVNULL, env=aws_environment())  # noqa: S603
 
 
+def hold_command(place: Place, name: str, connections: Sequence[str] = ()) -> list[str]:
+    """Of a worker."""
+    named = [word for connection in connections for word in ("--connection", connection)]
+    return _command("hold", name, *place.options, "--redis", place.redis, *named)
+
+
 class Holder:
     """A running one, behind its guardian.
 
@@ -61,8 +67,7 @@ class Holder:
         self.lost: dict[int, float] = {}
         self.acted: list[tuple[str, int, int]] = []
         self.writes = 0
-        named = [word for connection in connections for word in ("--connection", connection)]
-        command = _command("hold", name, *place.options, "--redis", place.redis, *named)
+        command = hold_command(place, name, connections)
         self._guardian = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, text=True, env=aws_environment(), process_group=0
         )
@@ -87,6 +92,11 @@ class Holder:
     def leave(self) -> None:
         """End it in good order."""
         self._guardian.terminate()
+        self._guardian.wait(_END_S)
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does, which reaches its whole group."""
+        os.killpg(self._guardian.pid, signal.SIGINT)
         self._guardian.wait(_END_S)
 
     def pause(self) -> None:
