@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from herdgate_loadtest.bench.figures import FIGURES, Bound
+from herdgate_loadtest.bench.leases import measure as leases
 from herdgate_loadtest.bench.sides import deciding, health, holding, proxying, refusing
 
 PAGE = (Path(__file__).parents[3] / "docs" / "loadtest.md").read_text()
@@ -16,13 +17,14 @@ SIDES: Mapping[str, Mapping[str, Bound]] = {
     "proxy": proxying._BOUNDS,
     "hold": holding._BOUNDS,
     "health": health._BOUNDS,
+    "lease": leases._BOUNDS,
     "decide": deciding._BOUNDS,
 }
 
 
 @pytest.mark.parametrize("kind", SIDES)
 def test_bounds_of_a_benchmark_side_by_side_are_those_of_its_table(kind: str) -> None:
-    rows = re.findall(rf"^\| `{kind}` \| `([^`]+)`[^|]* \| (at [^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(rf"^\| `{kind}` \| `([^`]+)`[^|]* \| (at [^|]+|0) \| ([^|]+) \|$", PAGE, re.MULTILINE)
     assert rows == [(name, str(bound), bound.aim) for name, bound in SIDES[kind].items()]
 
 
