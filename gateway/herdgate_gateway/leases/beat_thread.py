@@ -53,6 +53,8 @@ class ThreadedBeats:
                 await asyncio.sleep(_SIGN_S)
         finally:
             thread.cancel()
+        if thread.failure is not None:
+            raise thread.failure
 
     async def _beat(self, renewed: Callable[[], None], lost: Callable[[], None]) -> None:
         table = self._table()
@@ -76,18 +78,27 @@ class _LoopThread(threading.Thread):
         self._work = work
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
+        self._is_cancelled = False
+        self.failure: Exception | None = None
 
     def run(self) -> None:
         """In the thread."""
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner, suppress(asyncio.CancelledError):
-            runner.run(self._cancellable())
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner, suppress(asyncio.CancelledError):
+                runner.run(self._cancellable())
+        except Exception as error:  # noqa: BLE001 - whoever waits for the thread raises it
+            self.failure = error
 
     def cancel(self) -> None:
         """From another thread; harmless once it has ended."""
+        self._is_cancelled = True
         _call(self._loop, self._cancel)
 
     async def _cancellable(self) -> None:
         self._task = asyncio.current_task()
+        if self._is_cancelled:
+            self._work.close()
+            return
         await self._work
 
     def _cancel(self) -> None:

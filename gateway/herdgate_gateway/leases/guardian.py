@@ -9,6 +9,7 @@ alone leaves its worker as it is.
 """
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +20,8 @@ __all__ = ["LIVES_FD", "guard", "tell_guardian"]
 LIVES_FD = "HERDGATE_LIVES_FD"
 """Environment variable: the descriptor that a worker tells its lives on."""
 
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_logger = logging.getLogger("herdgate.leases")
 
 
 def tell_guardian(inc: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -41,21 +43,41 @@ async def guard(command: Sequence[str], declare_dead: Callable[[str], Awaitable[
         Its exit code; 128 and the number of the signal that ended it.
     """
     reading, writing = os.pipe()
-    loop = asyncio.get_running_loop()
+    os.set_blocking(reading, False)
+    signals = _Signals(asyncio.get_running_loop())
     with os.fdopen(reading, "rb", buffering=0) as lives:
         environ = {**os.environ, LIVES_FD: str(writing)}
         # A group of its own: Ctrl-C reaches it through its guardian, and once.
         worker = await asyncio.create_subprocess_exec(*command, pass_fds=[writing], env=environ, process_group=0)
         os.close(writing)
-        for number in _PASSED_ON:
-            loop.add_signal_handler(number, _pass_on, worker, number)
-        told = asyncio.create_task(asyncio.to_thread(lives.read))
+        signals.pass_on(worker)
         code = await worker.wait()
-        for inc in (await told).decode().split():
-            await declare_dead(inc)
+        for inc in reversed((lives.read() or b"").decode().split()):  # the last one is the one that lived
+            try:
+                await declare_dead(inc)
+            except TimeoutError:
+                _logger.warning("the table does not answer: others will notice the end of %s by its silence", inc)
         return code if code >= 0 else 128 - code
 
 
-def _pass_on(worker: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        worker.send_signal(number)
+class _Signals:
+    """Passes them on, also those that come before there is anybody to pass them to."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._worker: asyncio.subprocess.Process | None = None
+        self._early: list[int] = []
+        for number in _PASSED_ON:
+            loop.add_signal_handler(number, self._came, number)
+
+    def pass_on(self, worker: asyncio.subprocess.Process) -> None:
+        """From now on, to this one."""
+        self._worker = worker
+        for number in self._early:
+            self._came(number)
+
+    def _came(self, number: int) -> None:
+        if self._worker is None:
+            self._early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            self._worker.send_signal(number)

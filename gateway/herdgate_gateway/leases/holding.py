@@ -184,8 +184,11 @@ def _notices(holding: Holding) -> Notices | None:
         return None
     from redis.asyncio import Redis
 
-    url = holding.redis
-    return Notices(lambda: Redis.from_url(url), f"herdgate:leases:{holding.fleet}", holding.worker)
+    try:
+        redis = Redis.from_url(holding.redis)
+    except ValueError as error:
+        raise HerdgateError(f"--redis: {error}") from None
+    return Notices(lambda: redis, f"herdgate:leases:{holding.fleet}", holding.worker)
 
 
 def _new_inc() -> str:

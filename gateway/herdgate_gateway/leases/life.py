@@ -27,3 +27,8 @@ class Life:
     def may_act(self) -> bool:
         """True while the right runs. To be asked right before a write is sent, and again after its answer."""
         return self.right.runs(self.clock.now())
+
+    def may_gain(self) -> bool:
+        """True while one may act, and has the time to let go of what comes to it now."""
+        now = self.clock.now()
+        return self.right.runs(now) and self.right.left_s(now) > 0

@@ -18,7 +18,7 @@ from herdgate_gateway.leases.rows import WorkerRow
 
 __all__ = ["Hearer", "Notices"]
 
-_AGAIN_S = 1.0
+_AGAIN_S, _PUBLISH_S = 1.0, 0.5
 _logger = logging.getLogger("herdgate.leases")
 
 
@@ -106,4 +106,5 @@ class Notices:
 
     async def _publish(self, news: dict[str, Any]) -> None:
         with suppress(Exception):  # it is only slower without
-            await self._redis.publish(self._channel, json.dumps(news))
+            async with asyncio.timeout(_PUBLISH_S):
+                await self._redis.publish(self._channel, json.dumps(news))

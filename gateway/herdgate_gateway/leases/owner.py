@@ -9,7 +9,7 @@ Everything runs in one loop but the beats, which may have a thread of their own.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,7 +32,6 @@ from herdgate_gateway.leases.watching import Watch
 
 __all__ = ["Beating", "Setup", "ShardOwner"]
 
-_MARGIN = 0.05
 _LOOK_S, _SOON_S = 0.1, 0.02
 _SPREAD = 0.1
 _PACE = 16
@@ -86,9 +85,6 @@ class ShardOwner:
     Args:
         gained: told of a shard and its epoch when it may be acted on.
         lost: told when it may not any more.
-
-    Attributes:
-        is_stopping: `stop` was called.
     """
 
     def __init__(self, setup: Setup, gained: Callable[[int, int], None], lost: Callable[[int, int], None]) -> None:
@@ -96,8 +92,12 @@ class ShardOwner:
         self._gained, self._lost = gained, lost
         self._watch = Watch(setup.row.lease_ms / 1_000)
         self._present: _Present | None = None
-        self.is_stopping = False
-        self._has_left = asyncio.Event()
+        self._asked_to_stop, self._has_left = asyncio.Event(), asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        """True once `stop` was called."""
+        return self._asked_to_stop.is_set()
 
     @property
     def life(self) -> Life | None:
@@ -124,7 +124,8 @@ class ShardOwner:
     def notice(self, shards: Iterable[int]) -> None:
         """Somebody says that these are mine, or may be taken: look at once."""
         if self._present is not None:
-            self._present.notice(shards)
+            known = range(self._setup.shards)
+            self._present.notice(shard for shard in shards if shard in known)
 
     def news(self) -> None:
         """Somebody says that a worker has died: look at once."""
@@ -138,24 +139,40 @@ class ShardOwner:
             NameInUseError: another process of this name is alive.
         """
         setup = self._setup
-        while not self.is_stopping:
-            row = await begin(setup.table, setup.clock, setup.fleet, setup.row, setup.new_inc)
+        while (row := await self._begin()) is not None:
             life = Life(setup.table, setup.clock, setup.fleet, row, Right(row.lease_ms / 1_000))
             self._present = _Present(setup, life, self._watch, Holdings(self._gained, self._lost))
             try:
-                await self._present.live(leaves=self.is_stopping)
+                await self._present.live()
             finally:
                 self._present = None
         await self._has_left.wait()
 
     async def stop(self) -> None:
-        """Give everything away and be dead, then `run` returns; only the first call does."""
+        """Give everything away and be dead, then `run` returns; only the first call does.
+
+        It ends when the right does, whatever the table says. Cancelled, it leaves the rest to the others to notice.
+        """
         if self.is_stopping:
             return
-        self.is_stopping = True
-        if self._present is not None:
-            await self._present.leave()
-        self._has_left.set()
+        self._asked_to_stop.set()
+        try:
+            if self._present is not None:
+                await self._present.leave()
+        finally:
+            self._has_left.set()
+
+    async def _begin(self) -> WorkerRow | None:
+        """The row of a life that has begun; None: there shall be none."""
+        setup = self._setup
+        beginning = asyncio.ensure_future(begin(setup.table, setup.clock, setup.fleet, setup.row, setup.new_inc))
+        asked = asyncio.ensure_future(self._asked_to_stop.wait())
+        try:
+            await asyncio.wait((beginning, asked), return_when=asyncio.FIRST_COMPLETED)
+            return None if self.is_stopping else beginning.result()
+        finally:
+            beginning.cancel()  # a row that is written all the same never beats
+            asked.cancel()
 
 
 class _Present:
@@ -175,12 +192,8 @@ class _Present:
         self._has_lapsed = True
         self._settled_at = 0.0
 
-    async def live(self, *, leaves: bool) -> None:
-        """Until a beat is refused, or `leave` is through.
-
-        Args:
-            leaves: at once.
-        """
+    async def live(self) -> None:
+        """Until a beat is refused, or `leave` is through."""
         async with asyncio.TaskGroup() as group:
             beating = [
                 group.create_task(self._beats.run(self._renewed, self._over.set)),
@@ -188,8 +201,6 @@ class _Present:
             ]
             self._looking = [group.create_task(self._poll()), group.create_task(self._sweep())]
             try:
-                if leaves:
-                    await self.leave()
                 await self._over.wait()
             finally:
                 self.holdings.lapse()
@@ -197,17 +208,37 @@ class _Present:
                     task.cancel()
 
     async def leave(self) -> None:
-        """Give all away, and be dead."""
+        """Give all away, as long as the right runs, and be dead."""
         for task in self._looking:
             task.cancel()
+        try:
+            await self._while(self._give_all(), self.life.may_act)
+        finally:
+            self.holdings.lapse()
+            self.life.right.lose()
+            self._over.set()
+        silent_at = self._clock.now() + self.life.row.lease_ms / 1_000  # then the others see it by themselves
+        await self._while(self._say("DEAD"), lambda: self._clock.now() < silent_at)
+
+    async def _give_all(self) -> None:
         await self._say("DRAINING")
         placement, up = self._members.without(self.life.row.worker), self._members.up
         ranks = {shard: placement.ranked(shard) for shard in self.holdings}
         successors = {shard: up[workers[0]] for shard, workers in ranks.items() if workers}
         await give_away(self.life, self.holdings, successors, self._setup.tell)
-        self.life.right.lose()
-        await self._say("DEAD")
-        self._over.set()
+
+    async def _while(self, work: Coroutine[Any, Any, None], condition: Callable[[], bool]) -> None:
+        """Work to the end, or until the condition does not hold any more."""
+        working = asyncio.ensure_future(work)
+        try:
+            while not working.done() and condition():
+                pause = asyncio.ensure_future(self._clock.sleep(_LOOK_S))
+                await asyncio.wait((working, pause), return_when=asyncio.FIRST_COMPLETED)
+                pause.cancel()
+            if working.done():
+                working.result()
+        finally:
+            working.cancel()
 
     def notice(self, shards: Iterable[int]) -> None:
         self._noticed.update(shards)
@@ -226,10 +257,9 @@ class _Present:
 
     async def _guard_right(self) -> None:
         """Drop everything shortly before the right runs out, so that all that acts on it has ended by then."""
-        margin_s = _MARGIN * self.life.row.lease_ms / 1_000
         while True:
-            left_s = self.life.right.ends_at - margin_s - self._clock.now()
-            if left_s <= 0 and not self._has_lapsed:
+            left_s = self.life.right.left_s(self._clock.now())
+            if left_s <= 0:
                 self._has_lapsed = True
                 self._noticed.update(self.holdings)
                 self.holdings.lapse()

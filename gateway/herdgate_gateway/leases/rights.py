@@ -7,13 +7,16 @@ first showed a beat. So, whatever a request or an answer takes, the right is ove
 
 from math import inf
 
-__all__ = ["FENCE", "RIGHT", "Right"]
+__all__ = ["FENCE", "MARGIN", "RIGHT", "Right"]
 
 RIGHT = 0.9
 """Of the lease, from the sending of a beat: for so long its sender may act."""
 
 FENCE = 1.02
 """Of the lease, from the answer that showed a beat: if none came since, its sender may be declared dead."""
+
+MARGIN = 0.05
+"""Of the lease: so long before the right runs out everything is let go of, and nothing new is begun."""
 
 
 class Right:
@@ -46,3 +49,7 @@ class Right:
     def runs(self, now: float) -> bool:
         """True while one may act."""
         return now < self.ends_at and not self._is_lost
+
+    def left_s(self, now: float) -> float:
+        """Seconds until everything has to be let go of; not above 0: by now."""
+        return self.ends_at - MARGIN * self._lease_s - now

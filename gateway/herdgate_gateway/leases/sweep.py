@@ -76,7 +76,7 @@ class Sweeper:
 
     def _adopt(self, mine: Iterable[ShardRow]) -> None:
         for row in mine:
-            if self._life.may_act() and not self._is_of_before(row):
+            if self._life.may_gain() and not self._is_of_before(row):
                 self._holdings.hold(row.shard, row.epoch, self._life.clock.now())
 
     def _is_of_before(self, row: ShardRow) -> bool:
@@ -119,7 +119,7 @@ class Sweeper:
 
     async def _take(self, found: _Found) -> None:
         life = self._life
-        if not life.may_act():
+        if not life.may_gain():
             return
         self._tried.add(found.shard)
         outcome = await life.table.write(take(life.fleet, life.row, found.shard, found.row, self._generation))
@@ -127,7 +127,7 @@ class Sweeper:
             return
         item = outcome.item
         if item is not None and item["inc"] == life.row.inc:  # lost to myself: the time before it was done after all
-            if not life.may_act():
+            if not life.may_gain():
                 return
             self._holdings.hold(found.shard, item["epoch"], life.clock.now())
         self._tried.discard(found.shard)

@@ -16,6 +16,8 @@ __all__ = ["Verdict", "Watch"]
 Verdict = Literal["alive", "dead", "vanished", "unclear"]
 """`vanished`: its row is gone for so long that a tombstone may be set; `unclear`: look again later."""
 
+_MOST_GONE = 10_000
+
 
 class _Seen(NamedTuple):
     row: WorkerRow
@@ -70,6 +72,8 @@ class Watch:
         if row is not None and inc in (row.inc, row.prev):
             self._gone.pop(inc, None)
             return "dead" if row.prev == inc or row.st == "DEAD" else "alive"
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
         if now - self._gone.setdefault(inc, now) <= FENCE * self._lease_of(row):
             return "unclear"
         return "vanished" if row is None else "dead"

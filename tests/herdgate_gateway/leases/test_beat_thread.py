@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from herdgate_gateway.leases.acts import Write, register
 from herdgate_gateway.leases.beat_thread import ThreadedBeats
 from herdgate_gateway.leases.clocks import BootClock
@@ -107,3 +109,15 @@ async def test_the_loop_that_acts_is_told_of_the_end() -> None:
 
     await eventually(_is("lost", told), "the loss was told")
     assert life.right.is_lost
+
+
+async def test_a_thread_that_fails_says_so_where_it_is_waited_for() -> None:
+    rows = MemoryLeases()
+    life = await begun(rows)
+
+    def load() -> int:
+        raise ZeroDivisionError
+
+    beats = ThreadedBeats(life, lambda: Watched(rows), beat_s=LEASE_S / 10, load=load)
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(beats.run(lambda: None, lambda: None), 5)

@@ -25,11 +25,29 @@ async def run(script: str) -> tuple[int, list[str]]:
 
 
 async def test_every_life_of_a_worker_that_ends_is_declared_dead() -> None:
-    assert await run(f"{TELL} raise SystemExit(3)") == (3, ["one", "two"])
+    assert await run(f"{TELL} raise SystemExit(3)") == (3, ["two", "one"])
 
 
 async def test_a_killed_worker_is_declared_dead() -> None:
-    assert await run(f"{TELL} import os; os.kill(os.getpid(), 9)") == (128 + signal.SIGKILL, ["one", "two"])
+    assert await run(f"{TELL} import os; os.kill(os.getpid(), 9)") == (128 + signal.SIGKILL, ["two", "one"])
+
+
+async def test_a_life_that_cannot_be_declared_dead_keeps_neither_the_others_nor_the_exit_code() -> None:
+    dead: list[str] = []
+
+    async def declare_dead(inc: str) -> None:
+        if inc == "two":
+            raise TimeoutError
+        dead.append(inc)
+
+    code = await asyncio.wait_for(guard([sys.executable, "-c", f"{TELL} raise SystemExit(3)"], declare_dead), 30)
+    assert (code, dead) == (3, ["one"])
+
+
+async def test_who_has_inherited_the_pipe_is_not_waited_for() -> None:
+    waiting = "[sys.executable, '-c', 'import time; time.sleep(20)']"
+    child = f"import subprocess, sys; subprocess.Popen({waiting}, close_fds=False)"
+    assert await asyncio.wait_for(run(f"{TELL} {child}"), 10) == (0, ["two", "one"])
 
 
 async def test_a_worker_that_never_lived_leaves_nobody_to_declare() -> None:
@@ -39,7 +57,7 @@ async def test_a_worker_that_never_lived_leaves_nobody_to_declare() -> None:
 async def test_signals_are_passed_on() -> None:
     script = f"{TELL} import signal, os; os.kill(os.getppid(), signal.SIGTERM); {WAIT}"
 
-    assert await run(script) == (128 + signal.SIGTERM, ["one", "two"])
+    assert await run(script) == (128 + signal.SIGTERM, ["two", "one"])
 
 
 def test_without_a_guardian_nobody_is_told() -> None:

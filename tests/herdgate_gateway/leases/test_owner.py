@@ -328,3 +328,73 @@ async def test_whoever_holds_back_does_not_look_at_the_others_all_the_time() -> 
     assert node.link.kinds()["fence"] == 0
     looks = [key for _, key in node.link.read_keys[before:] if f"{FLEET}#W" in key.pk]
     assert len(looks) < 30
+
+
+@virtually
+async def test_stop_ends_with_the_right_while_the_table_is_away() -> None:
+    fleet = await settled("u", "v")
+    node = fleet.nodes["u"]
+    assert node.owner is not None
+    node.faults.away = True
+    began = moment()
+    await node.owner.stop()
+
+    assert moment() - began < 2 * L + 1
+    assert node.held == set()
+    assert pairs_up(node)
+
+
+@virtually
+async def test_stop_ends_a_worker_that_has_not_begun() -> None:
+    fleet = Fleet()
+    node = fleet.node("u")
+    node.faults.away = True
+    owner = node.start()
+    await asyncio.sleep(5.0)
+    await owner.stop()
+    node.faults.away = False
+    await asyncio.sleep(20.0)
+
+    assert owner.life is None
+    assert node.link.kinds()["beat"] == 0
+
+
+@virtually
+async def test_stop_that_is_cancelled_leaves_nothing_that_beats() -> None:
+    fleet = await settled("u", "v")
+    node = fleet.nodes["u"]
+    assert node.owner is not None
+    node.faults.away = True
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await node.owner.stop()
+    node.faults.away = False
+
+    assert node.held == set()
+    await until(lambda: fleet.nodes["v"].held == set(range(6)), "the other one has all", within_s=30.0)
+
+
+@virtually
+async def test_notice_of_a_shard_that_is_none_is_passed_over() -> None:
+    fleet = await settled("u")
+    node = fleet.nodes["u"]
+    assert node.owner is not None
+    node.owner.notice([-1, 6, 9_999])
+    await asyncio.sleep(20.0)
+
+    assert node.held == set(range(6))
+
+
+@virtually
+async def test_nothing_is_gained_that_could_not_be_let_go_of_in_time() -> None:
+    fleet = await settled("u", "v")
+    node = fleet.nodes["u"]
+    assert node.owner is not None
+    shards = node.held
+    node.link.strike_all("beat", LOST)
+    for _ in range(100):  # somebody says so again and again, up to the end of the right
+        node.owner.notice(shards)
+        await asyncio.sleep(0.05)
+
+    assert node.held == set()
+    assert pairs_up(node)

@@ -90,6 +90,11 @@ class Machine:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._goes_on.set()
 
+    @property
+    def is_going(self) -> bool:
+        """False while it stands still."""
+        return self._goes_on.is_set()
+
     # A table.
 
     async def write(self, write: Write) -> Outcome:

@@ -61,6 +61,7 @@ class _Worker:
         self.machine = Machine(name, world.oracle, world.faults, offset_s=offset_s, pace=pace)
         self.owner: ShardOwner | None = None
         self.lives: set[str] = set()
+        self.serving: set[int] = set()
 
     def start(self) -> None:
         row = WorkerRow(self.name, "", None, "UP", 0, LEASE_MS, f"ws://{self.name}", 100, 0)
@@ -76,7 +77,8 @@ class _Worker:
             self._world.tell,
             shards=SHARDS,
         )
-        self.owner = ShardOwner(setup, self._gained, lambda shard, epoch: None)
+        self.serving.clear()
+        self.owner = ShardOwner(setup, self._gained, lambda shard, epoch: self.serving.discard(shard))
         machine.start(self._run(self.owner))
         machine.start(self._act(self.owner))
 
@@ -90,6 +92,7 @@ class _Worker:
     async def crash(self, *, guarded: bool) -> None:
         await self.machine.crash()
         self.owner, lives, self.lives = None, self.lives, set()
+        self.serving.clear()
         for inc in lives if guarded else ():
             await self.machine.write(fence_child(FLEET, self.name, inc))
         if guarded:
@@ -111,9 +114,15 @@ class _Worker:
         return Beats(life, beat_s=1.0, load=lambda: 0, is_awake=lambda: True)
 
     def _gained(self, shard: int, epoch: int) -> None:
+        self.serving.add(shard)
         for other in self._world.workers:
-            if other is not self and other.owner is not None and other.owner.epoch(shard) is not None:
+            if other is not self and other.serves(shard):
                 self._world.oracle.violations.append(f"shard {shard}: {self.name} and {other.name} own it")
+
+    def serves(self, shard: int) -> bool:
+        """True if it was told that it owns it, and nothing else since; who stands still serves nobody."""
+        may_act = self.owner is not None and self.owner.epoch(shard) is not None
+        return may_act or (shard in self.serving and self.machine.is_going)
 
     async def _act(self, owner: ShardOwner) -> None:
         """Serve the connections of the shards it has."""
