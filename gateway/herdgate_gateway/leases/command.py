@@ -38,7 +38,7 @@ FleetOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
 
 _CALL_S = 10.0  # whoever types may be far away
-_FLEET = re.compile("[A-Za-z0-9_.-]{1,64}")
+_NAME = re.compile("[A-Za-z0-9_.-]{1,64}")
 _T = TypeVar("_T")
 
 
@@ -134,6 +134,7 @@ def hold(
     Each gain and loss is a line of JSON, with the moment by the boot clock.
     """
     _check_fleet(fleet)
+    _check_name("WORKER", worker)
     from herdgate_gateway.leases.holding import Holding
     from herdgate_gateway.leases.holding import hold as run
 
@@ -232,5 +233,9 @@ def _run(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _check_fleet(fleet: str) -> None:
-    if not _FLEET.fullmatch(fleet):
-        raise ConfigurationError("--fleet", fleet, "write 1 to 64 letters, digits, ., - and _")
+    _check_name("--fleet", fleet)
+
+
+def _check_name(option: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(option, name, "write 1 to 64 letters, digits, ., - and _")

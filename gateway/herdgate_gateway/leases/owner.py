@@ -9,8 +9,8 @@ Everything runs in one loop but the beats, which may have a thread of their own.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,6 +35,7 @@ __all__ = ["Beating", "Setup", "ShardOwner"]
 _LOOK_S, _SOON_S = 0.1, 0.02
 _SPREAD = 0.1
 _PACE = 16
+_logger = logging.getLogger("herdgate.leases")
 _RESIDENCE = 2
 
 
@@ -266,12 +267,20 @@ class _Present:
             await self._clock.sleep(max(left_s, _LOOK_S))
 
     async def _poll(self) -> None:
+        is_well = True
         while True:
-            with suppress(TableError):
+            try:
                 if await self._members.poll():
                     self._agenda.news(max(self._clock.now(), self._settled_at))
                     self._woken.set()
                 await self._balance()
+                if not is_well:
+                    _logger.warning("the lease table answers again")
+                is_well = True
+            except TableError as error:
+                if is_well:
+                    _logger.warning("the lease table does not answer, so shards will be let go of: %s", error)
+                is_well = False
             self._polled.clear()
             wait_s = self._setup.poll_s * (1 + _SPREAD * (2 * self._setup.random() - 1))
             await _wait(self._polled, self._clock, min(wait_s, max(_SOON_S, self._members.patience_s())))

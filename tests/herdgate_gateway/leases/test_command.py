@@ -161,6 +161,11 @@ def test_missing_table_names_init(place: Place, arguments: tuple[str, ...]) -> N
     assert told.endswith("there is no such table; create it: herdgate leases init --table none-such")
 
 
+@pytest.mark.parametrize("name", ["", "a b", "a#b", "x\ny"])
+def test_worker_of_an_odd_name_is_refused(place: Place, name: str) -> None:
+    assert refused(place, "hold", name).endswith("write 1 to 64 letters, digits, ., - and _")
+
+
 def test_bad_input_is_told(place: Place) -> None:
     assert refused(None, "list", "--table", "a b").startswith("table: got a b; write 3 to 255")
     assert refused(None, "list", "--table", "herd", "--endpoint-url", "here").startswith(

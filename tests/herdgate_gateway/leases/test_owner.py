@@ -1,6 +1,7 @@
 """A worker that owns shards: one life after the other, and every gain with its loss."""
 
 import asyncio
+import logging
 from collections import Counter
 
 import pytest
@@ -398,3 +399,44 @@ async def test_nothing_is_gained_that_could_not_be_let_go_of_in_time() -> None:
 
     assert node.held == set()
     assert pairs_up(node)
+
+
+@virtually
+async def test_a_table_that_is_away_is_said_once_and_so_is_its_return() -> None:
+    fleet = await settled("u")
+    said = logging.getLogger("herdgate.leases")
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    said.addHandler(handler)
+    try:
+        fleet.nodes["u"].faults.away = True
+        await asyncio.sleep(20.0)
+        fleet.nodes["u"].faults.away = False
+        await asyncio.sleep(5.0)
+    finally:
+        said.removeHandler(handler)
+
+    assert [line.partition(",")[0] for line in lines] == [
+        "the lease table does not answer",
+        "the lease table answers again",
+    ]
+
+
+@virtually
+async def test_a_table_that_is_away_for_a_minute_changes_nothing_but_that_nobody_acts() -> None:
+    fleet = await settled("u", "v", "w")
+    await asyncio.sleep(30.0)
+    before = {shard: (await fleet.shard(shard)) for shard in range(6)}
+    for node in fleet.nodes.values():
+        node.faults.away = True
+    await asyncio.sleep(1.0)
+    assert fleet.is_settled(), "they act until their right ends"
+    await asyncio.sleep(59.0)
+    assert not fleet.owned()
+    for node in fleet.nodes.values():
+        node.faults.away = False
+    await until(fleet.is_settled, "each has its shards again", within_s=5.0)
+
+    assert {shard: (await fleet.shard(shard)) for shard in range(6)} == before
+    assert fleet.oracle.violations == []

@@ -60,7 +60,7 @@ def _fault(error: Exception, place: Place) -> str | None:
                 f"no AWS credentials ({_told(error)}); set AWS_PROFILE, AWS_ACCESS_KEY_ID, or give this machine a role"
             )
         case sdk.NoRegionError() | sdk.InvalidRegionError():
-            return f"no usable region ({_told(error)}); give one, or set AWS_REGION"
+            return f"no usable region ({_told(error)}); give one, or set AWS_DEFAULT_REGION"
         case sdk.ProfileNotFound() | sdk.ConfigParseError():
             return f"{_told(error)}; mend AWS_PROFILE or the file it is in"
         case sdk.ParamValidationError():

@@ -36,7 +36,7 @@ SETUP = [
     (ModuleNotFoundError("No module named 'aioboto3'"), "pip install 'herdgate[worker]'"),
     (sdk.NoCredentialsError(), "no AWS credentials (Unable to locate credentials); set AWS_PROFILE"),
     (sdk.PartialCredentialsError(provider="env", cred_var="AWS_SECRET_ACCESS_KEY"), "no AWS credentials (Partial"),
-    (sdk.NoRegionError(), "give one, or set AWS_REGION"),
+    (sdk.NoRegionError(), "give one, or set AWS_DEFAULT_REGION"),
     (sdk.InvalidRegionError(region_name="x y"), "no usable region"),
     (sdk.ProfileNotFound(profile="nobody"), "mend AWS_PROFILE"),
     (sdk.ParamValidationError(report="bad"), "the request is refused as invalid"),

@@ -193,7 +193,7 @@ async def test_no_credentials_are_told_each_time_and_found_once_they_are_there(
 async def test_no_region_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     async with leases(Place(place.table)) as table:
-        with pytest.raises(SetupError, match=r"no usable region .* set AWS_REGION"):
+        with pytest.raises(SetupError, match=r"no usable region .* set AWS_DEFAULT_REGION"):
             await table.read(KEY, strong=True)
 
 
