@@ -10,13 +10,8 @@ writes of one row win at once, as some do, proves nothing about leases: writers 
 
 import json
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -26,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.child_servers import TRIES, ChildServer, free_port
 from tests.needs import unmet
 from tests.servers import ROOT
 
@@ -35,7 +31,6 @@ REGION = "us-east-1"
 PROGRAM = ROOT / ".emulator" / "bin" / "ministack"
 START_S = 30.0
 END_S = 5.0
-TRIES = 5  # free ports may be taken between asking for one and using it
 RACERS = 50
 ROUNDS = 20
 
@@ -44,55 +39,25 @@ class CheatError(Exception):
     """Several conditional writes that exclude one another won."""
 
 
-class DynamoServer:
+class DynamoServer(ChildServer):
     """One server process.
 
     Attributes:
         port: of 127.0.0.1.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = 0
-
     @property
     def url(self) -> str:
         """Its endpoint."""
         return f"http://127.0.0.1:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        assert self._process is not None, "not running"
-        return self._process.pid
-
-    def log(self) -> str:
-        """What it has logged."""
-        return (self._folder / "log").read_text()
-
     def start(self) -> None:
         """Start it on a free port; returns when it answers."""
         for _ in range(TRIES):
-            self.port = _free_port()
+            self.port = free_port()
             if self._starts():
                 return
         raise RuntimeError(f"ministack did not start:\n{self.log()}")
-
-    def kill(self) -> None:
-        """End it, if it runs, paused or not."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            with process:
-                process.kill()
-
-    def pause(self) -> None:
-        """Stop the process (SIGSTOP): connections stay, and nothing is answered."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
-        os.kill(self.pid, signal.SIGCONT)
 
     def ask(self, operation: str, **request: object) -> tuple[int, Any]:
         """One operation of DynamoDB's on a connection of its own: status and reply."""
@@ -122,18 +87,7 @@ class DynamoServer:
             "SERVICES": "dynamodb",
             "LOG_LEVEL": "WARNING",
         }
-        with (self._folder / "log").open("wb") as log:
-            command = [*_dies_with_us(), str(PROGRAM)]
-            self._process = process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, cwd=self._folder
-            )
-        end = time.monotonic() + START_S
-        while not self._answers():
-            if process.poll() is not None or time.monotonic() > end:
-                self.kill()
-                return False
-            time.sleep(0.01)
-        return True
+        return self._launch([str(PROGRAM)], self._answers, START_S, environment)
 
     def _answers(self) -> bool:
         try:
@@ -235,15 +189,3 @@ def _racer(port: int) -> Iterator[Attempt]:
 
     with closing(connection):
         yield attempt
-
-
-def _free_port() -> int:
-    """A port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _dies_with_us() -> list[str]:
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

@@ -10,10 +10,8 @@ process id (on Linux also when the test process dies). Where there is no redis-s
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 import trustme
 from redis import Redis
 
+from tests.child_servers import TRIES, ChildServer, free_port
 from tests.needs import unmet
 from tests.servers import poll
 
@@ -29,7 +28,6 @@ __all__ = ["RedisServer", "Sentinel", "redis_cluster", "redis_server", "redis_wi
 
 START_S = 10.0
 END_S = 5.0
-TRIES = 5  # free ports may be taken between asking for one and using it
 SLOTS = 16_384
 
 MEMORY_ONLY = ("--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
@@ -47,7 +45,7 @@ requirepass {password}
 """
 
 
-class RedisServer:
+class RedisServer(ChildServer):
     """One server process.
 
     Attributes:
@@ -56,32 +54,20 @@ class RedisServer:
     """
 
     def __init__(self, folder: Path, *options: str, password: str | None = None) -> None:
-        self._folder = folder
+        super().__init__(folder)
         self._options = (*options, *(("--requirepass", password) if password else ()))
-        self._process: subprocess.Popen[bytes] | None = None
         self._binary = _binary("redis-server")
         self.password = password
-        self.port = 0
 
     @property
     def url(self) -> str:
         """Where it is, with its password."""
         return f"redis://{self._secret}127.0.0.1:{self.port}/0"
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        assert self._process is not None, "not running"
-        return self._process.pid
-
-    def log(self) -> str:
-        """What it has logged since its last start."""
-        return (self._folder / "log").read_text()
-
     def start(self) -> None:
         """Start it, again on the port it had; returns when it serves."""
         for _ in range(TRIES):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             if self._starts(self._command(port)):
                 self.port = port
                 return
@@ -95,25 +81,10 @@ class RedisServer:
             self._process.wait(END_S)
         self.kill()
 
-    def kill(self) -> None:
-        """End it at once (SIGKILL), if it runs."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            with process:
-                process.kill()
-
     def restart(self) -> None:
         """Start it anew on its port, empty; no script is known to it."""
         self.kill()
         self.start()
-
-    def pause(self) -> None:
-        """Stop the process (SIGSTOP): connections stay, and nothing is answered."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
-        os.kill(self.pid, signal.SIGCONT)
 
     def command(self, *words: str | bytes | float) -> Any:
         """Run one command on a connection of its own."""
@@ -140,15 +111,7 @@ class RedisServer:
 
     def _starts(self, command: list[str], ready: str = "Ready to accept connections") -> bool:
         """Start a process; True when it is ready, False if it ends instead."""
-        with (self._folder / "log").open("wb") as log:
-            self._process = process = subprocess.Popen([*_dies_with_us(), *command], stdout=log, stderr=log)
-        end = time.monotonic() + START_S
-        while ready not in self.log():
-            if process.poll() is not None or time.monotonic() > end:
-                self.kill()
-                return False
-            time.sleep(0.002)
-        return True
+        return self._launch(command, lambda: ready in self.log(), START_S)
 
 
 class Sentinel(RedisServer):
@@ -265,7 +228,7 @@ class _TlsServer(RedisServer):
 
 class _ClusterNode(RedisServer):
     def __init__(self, folder: Path) -> None:
-        self.bus_port = _free_port()
+        self.bus_port = free_port()
         settings = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus_port), "--cluster-node-timeout", "1000")
         super().__init__(folder, *settings)
 
@@ -275,17 +238,5 @@ def _is_whole(node: RedisServer, size: int) -> bool:
     return "cluster_state:ok" in info and f"cluster_known_nodes:{size}\r" in info
 
 
-def _free_port() -> int:
-    """A port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _binary(name: str) -> str:
     return shutil.which(name) or unmet(name)
-
-
-def _dies_with_us() -> list[str]:
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
