@@ -6,24 +6,20 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from herdgate import Refused
-from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.headers import Forwarding
 from herdgate_gateway.relay import RelaySettings
 from herdgate_gateway.splice import SpliceRelay
 from herdgate_gateway.workers import WorkerPool
 from tests.herdgate_gateway.gateways import (
     Visitor,
-    closed_port,
     echo_worker,
     frame,
     open_files,
     scripted_worker,
-    serve,
     until,
 )
 from tests.herdgate_gateway.splice.fronts import scope_of, splice
-from tests.wire import WAIT_S, handshake, knock, open_socket, raw
+from tests.wire import handshake, knock, raw
 
 Script = Callable[[Visitor], Awaitable[None]]
 QUICK = RelaySettings(setup_s=0.3, close_s=0.5)
@@ -108,41 +104,6 @@ async def sends_too_long_a_head(visit: Visitor) -> None:
     await visit.reader.read()
 
 
-@pytest.mark.parametrize("line", ["302 Found\r\nLocation: /x", "401 No", "429 Later\r\nRetry-After: 7", "599 What"])
-async def test_the_worker_s_refusal_reaches_the_client_whole(line: str) -> None:
-    async with scripted_worker(answering(f"HTTP/1.1 {line}", b'{"no": 1}')) as worker, splice([worker.url]) as front:
-        async with raw(front.port, handshake("/ws")) as client:
-            answer = await client.answer()
-        await front.is_idle()
-
-    assert (answer.status, answer.body) == (int(line[:3]), b'{"no": 1}')
-    for header in line.split("\r\n")[1:]:
-        name, _, value = header.partition(": ")
-        assert answer.headers[name.lower()] == value
-    assert front.pool.snapshot()[0].failures == (answer.status >= 500)
-
-
-async def test_a_refusal_without_a_length_or_in_chunks_is_read_to_its_end() -> None:
-    chunked = answering(
-        "HTTP/1.1 403 x\r\nTransfer-Encoding: chunked", b"3\r\nno,\r\n4\r\n no.\r\n0\r\n\r\n", length=False
-    )
-    for script in (answering("HTTP/1.1 403 x", b"no, no.", length=False), chunked):
-        async with scripted_worker(script) as worker, splice([worker.url]) as front:
-            assert (await knock(front.port, "/ws")).body == b"no, no."
-
-
-async def test_a_real_worker_s_refusals_are_passed_on() -> None:
-    async def refusing(scope: object, receive: object, send: Callable[..., Awaitable[None]]) -> None:
-        await send({"type": "websocket.http.response.start", "status": 429, "headers": [(b"retry-after", b"7")]})
-        await send({"type": "websocket.http.response.body", "body": b"later"})
-
-    for ws in ("websockets-sansio", "wsproto"):
-        async with serve(refusing, ws=ws) as port, splice([f"ws://127.0.0.1:{port}"]) as front:
-            answer = await knock(front.port, "/ws")
-
-        assert (answer.status, answer.headers["retry-after"], answer.body) == (429, "7", b"later")
-
-
 @pytest.mark.parametrize(
     ("script", "status"),
     [
@@ -185,49 +146,12 @@ async def test_a_refusal_just_below_its_limits_is_passed_on() -> None:
     assert (answer.status, len(answer.body), answer.headers["x-last"]) == (403, 1 << 20, "1")
 
 
-async def test_a_worker_that_is_not_there_is_a_bad_gateway() -> None:
-    async with splice([closed_port()]) as front:
-        assert (await knock(front.port, "/ws")).status == 502
-        assert front.pool.snapshot()[0].failures == 1
-
-
-async def test_no_worker_at_all_is_a_bad_gateway() -> None:
-    with pytest.raises(Refused) as refused:
-        await SpliceRelay(WorkerPool([]), QUICK, Forwarding()).dial(scope_of(handshake("/ws")), None)
-    assert (refused.value.reason, refused.value.status) == ("upstream", None)
-
-
 async def test_the_worker_that_was_granted_gets_the_client() -> None:
     async with echo_worker() as one, echo_worker() as two:
         relay = SpliceRelay(WorkerPool([one.url, two.url]), QUICK, Forwarding())
         for worker in (two, one, two):
             (await relay.dial(scope_of(handshake("/ws")), worker.url)).discard()
         assert (len(one.seen), len(two.seen)) == (1, 2)
-
-
-async def test_a_broken_worker_is_left_alone_and_comes_back() -> None:
-    fine = asyncio.Event()
-
-    async def moody(visit: Visitor) -> None:
-        if fine.is_set():
-            await visit.accept()
-            await visit.reader.read()
-
-    breaker = BreakerSettings(failures=3, open_s=0.4, ramp_s=0)
-    async with scripted_worker(moody) as worker, splice([worker.url], settings=QUICK, breaker=breaker) as front:
-        for _ in range(10):
-            assert (await knock(front.port, "/ws")).status == 502
-        assert len(worker.visits) == 3
-        fine.set()
-        statuses: set[int] = set()
-
-        async def probe() -> None:
-            while 101 not in statuses:
-                statuses.add((await knock(front.port, "/ws")).status)
-
-        await asyncio.wait_for(probe(), WAIT_S)
-        assert len(worker.visits) == 4, "one probe"
-        await front.is_idle()
 
 
 @pytest.mark.parametrize("how", ["reset", "hang up"])
@@ -267,16 +191,3 @@ async def test_a_worker_that_took_the_handshake_of_a_client_that_has_left_is_tol
         upstream.discard()
         assert pool.snapshot()[0].open == 0
         await until(lambda: worker.ended == [(1001, "")], f"{worker.ended}")
-
-
-async def test_101_and_dead_is_a_close_and_no_failure_of_the_handshake() -> None:
-    async def dies(visit: Visitor) -> None:
-        await visit.accept()
-        visit.reset()
-
-    async with scripted_worker(dies) as worker, splice([worker.url]) as front:
-        async with open_socket(front.port, "/ws") as client:
-            await asyncio.wait_for(client.wait_closed(), WAIT_S)
-        assert client.close_code == 1014
-        await front.is_idle()
-        assert front.pool.snapshot()[0].failures == 0
