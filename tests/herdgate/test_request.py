@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdgate.request import Request, read_request
+from herdgate.request import Request, _read_any, _read_plain, read_request
 
 TICKET = "1.AQGLz-Voe96tvu8AAAAqukUzCjjfpdqAxA"
 OTHER = "1.AAGLz-Voe96tvu8AAAAqukUzCjjfpdqAxA"
@@ -177,3 +177,20 @@ def test_nothing_shown_as_a_ticket_is_ever_left(headers: Pairs, pairs: list[byte
     for name, value in scope["headers"]:
         assert name not in (b"herdgate-ticket", b"herdgate-session")
         assert name != b"cookie" or (b"herdgate_ticket_" not in value and b"herdgate_session_" not in value)
+
+
+NAMES = st.sampled_from(
+    [b"cookie", b"host", b"origin", b"x-forwarded-for", b"forwarded", b"accept", b"herdgate-ticket"]
+)
+VALUES = st.sampled_from([b"", b"a=b", b"here.example", COOKIE, SESSION, b"\xe9", TICKET.encode()])
+QUERIES = st.sampled_from([b"", b"a=1", b"herdgate_ticket=x", b"xherdgate_ticket=x"])
+
+
+@given(headers=st.lists(st.tuples(NAMES, VALUES), max_size=5), query=QUERIES)
+def test_the_short_way_and_the_long_way_read_the_same(headers: Pairs, query: bytes) -> None:
+    short, long = scope_of(*headers, query=query), scope_of(*headers, query=query)
+    plain = _read_plain(short, "x-forwarded-for")
+
+    if plain is not None:
+        assert plain == _read_any(long, "default", "x-forwarded-for")
+        assert short == long == scope_of(*headers, query=query)

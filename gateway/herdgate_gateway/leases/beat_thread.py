@@ -32,7 +32,7 @@ class ThreadedBeats:
 
     def __init__(self, life: Life, table: Callable[[], LeaseTable], *, beat_s: float, load: Callable[[], int]) -> None:
         self._life, self._table = life, table
-        self._beats = Beats(life, beat_s=beat_s, load=load, is_awake=self._is_awake)
+        self._beats: Beats | None = None
         self._beat_s, self._load = beat_s, load
         self._still_s = _STILL * life.row.lease_ms / 1_000
         self._sign_at = life.clock.now()
@@ -40,7 +40,7 @@ class ThreadedBeats:
     @property
     def trouble_at(self) -> float | None:
         """When a beat failed or was late last, by the clock; None: never."""
-        return self._beats.trouble_at
+        return None if self._beats is None else self._beats.trouble_at
 
     async def run(self, renewed: Callable[[], None], lost: Callable[[], None]) -> None:
         """Beat until this life is over, or cancelled."""
@@ -58,11 +58,10 @@ class ThreadedBeats:
 
     async def _beat(self, renewed: Callable[[], None], lost: Callable[[], None]) -> None:
         table = self._table()
-        self._beats = Beats(
-            replace(self._life, table=table), beat_s=self._beat_s, load=self._load, is_awake=self._is_awake
-        )
+        life = replace(self._life, table=table)
+        self._beats = beats = Beats(life, beat_s=self._beat_s, load=self._load, is_awake=self._is_awake)
         try:
-            await self._beats.run(renewed, lost)
+            await beats.run(renewed, lost)
         finally:
             await table.aclose()
 

@@ -188,7 +188,7 @@ def _notices(holding: Holding) -> Notices | None:
         redis = Redis.from_url(holding.redis)
     except ValueError as error:
         raise HerdgateError(f"--redis: {error}") from None
-    return Notices(lambda: redis, f"herdgate:leases:{holding.fleet}", holding.worker)
+    return Notices(redis, f"herdgate:leases:{holding.fleet}", holding.worker)
 
 
 def _new_inc() -> str:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -38,13 +38,13 @@ class Notices:
     """Of one worker.
 
     Args:
-        open_redis: makes a client of redis-py's asyncio kind.
+        redis: a client of redis-py's asyncio kind, which is closed with it.
         channel: see above.
         worker: what is addressed to it is heard.
     """
 
-    def __init__(self, open_redis: Callable[[], Any], channel: str, worker: str) -> None:
-        self._redis = open_redis()
+    def __init__(self, redis: Any, channel: str, worker: str) -> None:
+        self._redis = redis
         self._channel, self._worker = channel, worker
         self._given: dict[str, list[int]] = defaultdict(list)
         self._sending: set[asyncio.Task[None]] = set()

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 from herdgate_gateway.leases.acts import set_state
@@ -33,10 +34,10 @@ from herdgate_gateway.leases.watching import Watch
 __all__ = ["Beating", "Setup", "ShardOwner"]
 
 _LOOK_S, _SOON_S = 0.1, 0.02
-_SPREAD = 0.1
-_PACE = 16
+_SPREAD = 0.1  # of the time between two polls
+_PACE = 16  # shards handed over to a joiner by one poll
+_RESIDENCE = 2  # leases that a shard stays, and that the workers have to be the same, before it is handed over
 _logger = logging.getLogger("herdgate.leases")
-_RESIDENCE = 2
 
 
 class Beating(Protocol):
@@ -335,7 +336,7 @@ class _Present:
 async def _wait(event: asyncio.Event, clock: Clock, seconds: float) -> None:
     """For the event, or for so long."""
     waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(event.wait())]
-    if seconds != float("inf"):
+    if seconds != inf:
         waits.append(asyncio.ensure_future(clock.sleep(seconds)))
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
