@@ -25,8 +25,10 @@ from herdgate.refusal import refuse_http, refuse_websocket
 from herdgate_gateway.authentication import Authentication
 from herdgate_gateway.descriptors import most_sockets
 from herdgate_gateway.handshake import NO_HANDSHAKE, answer_of
+from herdgate_gateway.leases.table import LeaseTable
 from herdgate_gateway.relay import MessageRelay
 from herdgate_gateway.route import Route
+from herdgate_gateway.routing.opening import make_router
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.settings.routes import RouteTable
 from herdgate_gateway.splice.relay import SpliceRelay
@@ -41,17 +43,20 @@ class Gateway:
     Args:
         settings: of the gateway; this process admits its share of them, see `Settings.process_limits`.
         fleet: where the calendar is that this process shares. None: where the settings say.
+        leases: where the owners of connections stand. None: where the settings say.
 
     Attributes:
         pool: the workers.
         splices: the sockets whose bytes are passed on; None where the relay is one of messages.
+        router: knows who owns which connection; None: any worker may have any.
 
     Raises:
         ConfigurationError: a key file cannot be used.
     """
 
-    def __init__(self, settings: Settings, fleet: Fleet | None = None) -> None:
+    def __init__(self, settings: Settings, fleet: Fleet | None = None, leases: LeaseTable | None = None) -> None:
         self.pool = WorkerPool(settings.workers, settings.breaker.settings())
+        self.router = make_router(settings, self.pool, leases)
         self.splices: SpliceRelay | None = None
         self._settings = settings
         self._fleet = fleet or settings.fleet.fleet()
@@ -67,6 +72,11 @@ class Gateway:
     def gates(self) -> Mapping[str, Gate]:
         """The gates by route name, in the order of the settings."""
         return {route.table.name: route.gate for route in self._routes}
+
+    @property
+    def is_ready(self) -> bool:
+        """True once it knows where arrivals go."""
+        return self.router is None or self.router.is_ready
 
     @property
     def health_path(self) -> str | None:
@@ -104,10 +114,14 @@ class Gateway:
     def start(self, siblings: int = 1) -> None:
         """Join the fleet, in the running loop, with the processes that start beside this one; see `Gate.start`."""
         self._routes[0].gate.start(siblings)
+        if self.router is not None:
+            self.router.start()
 
     async def aclose(self) -> None:
         """Leave the fleet, and close what authentication holds open."""
         await self._routes[0].gate.aclose()
+        if self.router is not None:
+            await self.router.aclose()
         retiring = tuple(self._retiring)
         for task in retiring:
             task.cancel()
@@ -165,7 +179,8 @@ class Gateway:
             if chosen := self._secrets(settings):
                 route.gate.set_secrets(chosen)
             self._gates[route.table.name] = route.gate
-        self.pool.replace(settings.workers)
+        if self.router is None:
+            self.pool.replace(settings.workers)
         self._settings, self._routes, self._set_live = settings, routes, live
         self._retire(replaced)
 
@@ -173,7 +188,7 @@ class Gateway:
         gates = self._make_gates(settings)
         relay = self._make_relay(settings, gates[0].member)
         tables = zip(settings.routes, gates, strict=True)
-        return [Route(settings, table, gate, planned[table.name], relay) for table, gate in tables]
+        return [Route(settings, table, gate, planned[table.name], relay, router=self.router) for table, gate in tables]
 
     def _make_relay(self, settings: Settings, member: str | None) -> MessageRelay:
         """The one for what uvicorn serves; where bytes are spliced, that is what is no simple handshake."""
@@ -183,10 +198,12 @@ class Gateway:
             trusted_proxies=settings.trusted_proxies,
             forwarding_header=settings.forwarding_header,
             member=member,
+            router=self.router,
         )
         if settings.relay.mode == "splice":
             if self.splices is None:
-                self.splices = SpliceRelay(self.pool, settings.relay.settings(), relay.forwarding, member=member)
+                limits = settings.relay.settings()
+                self.splices = SpliceRelay(self.pool, limits, relay.forwarding, member=member, router=self.router)
             self.splices.forwarding = relay.forwarding
         return relay
 

@@ -7,6 +7,7 @@
 A client that leaves at once says nothing of the worker: neither a success nor a failure.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,10 +42,14 @@ class BreakerSettings:
 
 
 class Breaker:
-    """Follows one worker."""
+    """Follows one worker.
 
-    def __init__(self, settings: BreakerSettings) -> None:
-        self._settings = settings
+    Args:
+        since: what went there earlier is no news.
+    """
+
+    def __init__(self, settings: BreakerSettings, since: float = -math.inf) -> None:
+        self._settings, self._since = settings, since
         self._in_a_row = 0
         self._broken_at: float | None = None
         self._back_at: float | None = None
@@ -90,6 +95,8 @@ class Breaker:
         A crowd sent there before it broke fails later, one by one: that is old news, and only a probe keeps it broken
         for longer.
         """
+        if since < self._since:
+            return False
         if self._broken_at is not None:
             if probe:
                 self._broken_at = now

@@ -14,7 +14,7 @@ from herdgate import ConfigurationError
 from herdgate.asgi import Message, Receive, Send
 from herdgate.core.numbers import check_number
 from herdgate_gateway.client_line import ClientLine
-from herdgate_gateway.close_codes import LOST, NO_CODE, fit_reason, to_client, to_worker
+from herdgate_gateway.close_codes import GOING_AWAY, LOST, NO_CODE, fit_reason, to_client, to_worker
 from herdgate_gateway.endings import (
     BROKEN,
     CLIENT_STALLED,
@@ -25,6 +25,7 @@ from herdgate_gateway.endings import (
     jittered,
     too_old,
 )
+from herdgate_gateway.recall import Inviting, call_back, has_moved
 from herdgate_gateway.tasks import reap
 from herdgate_gateway.worker_leg import WorkerLeg
 
@@ -84,20 +85,30 @@ class Bridge:
         send: to the client, whose handshake is accepted.
         line: the client's connection, where the server offers it.
         leg: the worker's, open.
+        invite: calls the client back, if its worker is lost.
     """
 
     def __init__(
-        self, receive: Receive, send: Send, line: ClientLine | None, leg: WorkerLeg, settings: RelaySettings
+        self,
+        receive: Receive,
+        send: Send,
+        line: ClientLine | None,
+        leg: WorkerLeg,
+        settings: RelaySettings,
+        *,
+        invite: Inviting | None = None,
     ) -> None:
         self._receive, self._send, self._line = receive, send, line
-        self._leg = leg
+        self._leg, self._invite = leg, invite
         self._settings = settings
+        self._recalled = asyncio.Event()
         self._clock = asyncio.get_running_loop().time
         self._last = self._clock()
 
     async def run(self) -> None:
         """Relay until a leg ends, and end the other."""
-        pumps = (asyncio.ensure_future(self._to_worker()), asyncio.ensure_future(self._to_client()))
+        ways = (self._to_worker(), self._to_client(), self._recall())
+        pumps = tuple(map(asyncio.ensure_future, ways))
         try:
             ending = await self._first_ending(pumps)
         finally:
@@ -106,6 +117,14 @@ class Bridge:
             self._end_client(ending.client),
             self._leg.close(ending.worker.code, ending.worker.reason, self._settings.close_s),
         )
+
+    def recall(self) -> None:
+        """Close it, and call the client back with a firm slot; harmless to repeat, and once it is over."""
+        self._recalled.set()
+
+    async def _recall(self) -> Ending:
+        await self._recalled.wait()
+        return Ending(await call_back(self._invite, firm=True), Farewell(GOING_AWAY))
 
     async def _first_ending(self, pumps: tuple[asyncio.Future[Ending], ...]) -> Ending:
         idle_s = self._settings.idle_s or math.inf
@@ -145,7 +164,10 @@ class Bridge:
             except (OSError, RuntimeError):  # uvicorn raises the second one if it has just ended the leg itself
                 return Ending(None, Farewell(to_worker(LOST)))
             self._last = self._clock()
-        return Ending(Farewell(to_client(self._leg.code), self._leg.reason), Farewell(None))
+        code, reason = self._leg.code, self._leg.reason
+        if code == LOST or has_moved(code, reason):
+            return Ending(await call_back(self._invite, firm=code != LOST), Farewell(None))
+        return Ending(Farewell(to_client(code), reason), Farewell(None))
 
     async def _end_client(self, farewell: Farewell | None) -> None:
         end = self._clock() + self._settings.close_s

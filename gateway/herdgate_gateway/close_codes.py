@@ -1,8 +1,9 @@
 """What may go on the wire when a leg ends (RFC 6455 section 7.4).
 
 Rules: a code that a peer may send passes with its reason, 1013 and 3000-4999 among them. No code (1005) stays no code.
-A loss (1006, 1015) is told in words that may be said: to the client 1014, bad gateway; to the worker 1001, the client
-is gone, which is nobody's error. Anything else becomes 1011. 1012-1014 are registered with IANA, not in the RFC.
+A loss (1006, 1015) is told in words that may be said: to a client that is not called back (`recall`) 1014, bad gateway;
+to the worker 1001, the client is gone, which is nobody's error. Anything else becomes 1011. 1012-1014 are registered
+with IANA, not in the RFC.
 """
 
 __all__ = [

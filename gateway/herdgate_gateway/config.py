@@ -51,9 +51,11 @@ def _load(file: Path | None) -> Settings:
 
 
 def _summary(settings: Settings) -> str:
-    counted = [(len(settings.workers), "worker"), (len(settings.routes), "route"), (len(settings.listen), "listener")]
+    workers = [] if settings.leases.table else [(len(settings.workers), "worker")]
+    counted = [*workers, (len(settings.routes), "route"), (len(settings.listen), "listener")]
     parts = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counted]
     parts += [settings.fleet.shown()] if settings.fleet.redis else []
+    parts += [f"owners in {place}"] if (place := settings.leases.place()) else []
     return f"{settings.rate:g} admissions per second, {', '.join(parts)}"
 
 

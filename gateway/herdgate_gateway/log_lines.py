@@ -39,6 +39,7 @@ def start_line(settings: Settings, listeners: Sequence[socket.socket], admin_url
         f"serving on {', '.join(map(shown, listeners))}",
         f"room for {most_sockets() * settings.processes} sockets",
         settings.fleet.shown(),
+        f"owners in {place}" if (place := settings.leases.place()) else "",
         f"admin {f'on {admin}' if admin else 'off'}",
     ]
     return "; ".join(part for part in parts if part)

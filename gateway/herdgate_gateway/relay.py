@@ -15,12 +15,14 @@ themselves. A close without a code is sent as `"code": None`, which uvicorn take
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from websockets.http11 import Response
 
 from herdgate import Refused
 from herdgate.asgi import Message, Receive, Scope, Send
 from herdgate.core.clients import ForwardingHeader
+from herdgate.reception import HELD, Held
 from herdgate.refusal import let_go, refuse_http
 from herdgate_gateway.asking import asking
 from herdgate_gateway.bridge import Bridge, RelaySettings
@@ -28,6 +30,8 @@ from herdgate_gateway.client_line import line_of
 from herdgate_gateway.close_codes import LOST, to_worker
 from herdgate_gateway.handshake import NO_HANDSHAKE, Answer, answer_of, refuse
 from herdgate_gateway.headers import Forwarding, accept_headers, refusal_headers, request_headers, target
+from herdgate_gateway.routing.destination import Destination
+from herdgate_gateway.routing.router import Router
 from herdgate_gateway.tasks import reap
 from herdgate_gateway.worker_leg import WorkerLeg, WorkerRefused
 from herdgate_gateway.workers import Assignment, WorkerPool
@@ -46,6 +50,7 @@ class MessageRelay:
         trusted_proxies: networks of peers whose word on the client's address and scheme is passed on.
         forwarding_header: where they write the address.
         member: what the fleet calls this process; workers are told it, and report by it.
+        router: knows which worker an arrival needs; None: any will do.
 
     Attributes:
         forwarding: what workers are told of the clients.
@@ -62,8 +67,9 @@ class MessageRelay:
         trusted_proxies: Sequence[str] = (),
         forwarding_header: ForwardingHeader = "x-forwarded-for",
         member: str | None = None,
+        router: Router | None = None,
     ) -> None:
-        self._pool = pool
+        self._pool, self._router = pool, router
         self._told = [] if member is None else [("herdgate-gateway", member)]
         self._settings = settings or RelaySettings()
         self.forwarding = Forwarding(trusted_proxies, forwarding_header)
@@ -73,67 +79,122 @@ class MessageRelay:
 
         Raises:
             Refused: `upstream`, before anything was sent: no worker may have it (502), the one chosen is out of reach
-                or speaks no sense (502), or has not answered in time (504).
+                or speaks no sense (502), or has not answered in time (504). `no_owner`: nobody owns its shard.
         """
         if scope["type"] == "http":
             await refuse_http(send, *answer_of(NO_HANDSHAKE))
             return
         if (await receive())["type"] != "websocket.connect":
             return
-        assignment = self._pool.choose((scope.get("state") or {}).get("worker"))
-        if assignment is None:
-            raise Refused("upstream")
-        leg = self._leg(scope)
         client = _Client(receive)
         try:
-            with assignment:
-                await self._serve(scope, client, send, assignment, leg)
+            await self._serve(scope, client, send)
         finally:
             client.close()
-            leg.abort()
 
-    async def _serve(self, scope: Scope, client: "_Client", send: Send, assignment: Assignment, leg: WorkerLeg) -> None:
+    async def _serve(self, scope: Scope, client: "_Client", send: Send) -> None:
         try:
-            response = await self._dial(client, assignment, leg)
+            upstream = await self._dial(client, scope)
         except WorkerRefused as refused:
-            assignment.release()
             await refuse(scope, client.receive, send, _worker_s(refused.response))
             return
-        if response is None:
+        if upstream is None:
             await let_go(send)
             return
-        headers = accept_headers(response.headers.raw_items())
+        with upstream.assignment:
+            try:
+                await self._join(scope, client, send, upstream)
+            finally:
+                upstream.leg.abort()
+
+    async def _join(self, scope: Scope, client: "_Client", send: Send, upstream: "_Upstream") -> None:
+        leg = upstream.leg
+        headers = accept_headers(upstream.response.headers.raw_items())
         try:
             await send({"type": "websocket.accept", "subprotocol": leg.subprotocol, "headers": headers})
         except OSError:
             await leg.close(to_worker(LOST), "", self._settings.close_s)
             return
-        await Bridge(client.receive, send, line_of(scope), leg, self._settings).run()
+        held = _held(scope)
+        bridge = Bridge(client.receive, send, line_of(scope), leg, self._settings, invite=held.invite if held else None)
+        if self._router is None or upstream.destination is None:
+            await bridge.run()
+            return
+        forget = self._router.opened(upstream.destination, bridge.recall)
+        try:
+            await bridge.run()
+        finally:
+            forget()
 
-    async def _dial(self, client: "_Client", assignment: Assignment, leg: WorkerLeg) -> Response | None:
-        """The worker's 101; None if the client left meanwhile."""
-        dialling = asyncio.ensure_future(self._open(assignment, leg))
+    async def _dial(self, client: "_Client", scope: Scope) -> "_Upstream | None":
+        """The worker that has taken it; None if the client left meanwhile."""
+        dialling = asyncio.ensure_future(self._route(scope))
+        is_taken = False
         try:
             await client.wait_left(dialling)
-            return await dialling if dialling.done() else None
+            is_taken = dialling.done()
+            return dialling.result() if is_taken else None
         finally:
             await reap(dialling)
+            if not is_taken and not dialling.cancelled() and dialling.exception() is None:  # answered all the same
+                dialling.result().drop()
 
-    async def _open(self, assignment: Assignment, leg: WorkerLeg) -> Response:
+    async def _route(self, scope: Scope) -> "_Upstream":
+        held = _held(scope)
+        permit = held.permit if held else None
+        if self._router is None:
+            return await self._open(scope, permit.worker if permit else None)
+        upstream, destination = await self._router.dial(
+            scope, lambda destination: self._open(scope, destination.url, destination.stamp)
+        )
+        if permit is not None:
+            permit.move(destination.url)
+        return upstream._replace(destination=destination)
+
+    async def _open(self, scope: Scope, worker: str | None, stamp: Sequence[tuple[str, str]] = ()) -> "_Upstream":
         """Dial, and tell the pool what came of it."""
-        async with asking(assignment, self._settings.setup_s):
-            return await leg.open(assignment.worker.host, assignment.worker.port)
+        assignment = self._pool.choose(worker)
+        if assignment is None:
+            raise Refused("upstream")
+        leg = self._leg(scope, stamp)
+        try:
+            async with asking(assignment, self._settings.setup_s):
+                response = await leg.open(assignment.worker.host, assignment.worker.port)
+        except BaseException:
+            leg.abort()
+            assignment.release()
+            raise
+        return _Upstream(leg, assignment, response)
 
-    def _leg(self, scope: Scope) -> WorkerLeg:
+    def _leg(self, scope: Scope, stamp: Sequence[tuple[str, str]]) -> WorkerLeg:
         settings = self._settings
         return WorkerLeg(
             target(scope),
-            request_headers(scope, self.forwarding) + self._told,
+            [*request_headers(scope, self.forwarding), *self._told, *stamp],
             [name for name in scope.get("subprotocols") or () if name],
             max_message_bytes=settings.max_message_bytes,
             max_fragment_bytes=settings.max_fragment_bytes or settings.max_message_bytes,
             max_queue=settings.max_queue,
         )
+
+
+class _Upstream(NamedTuple):
+    """A worker that has taken the handshake."""
+
+    leg: WorkerLeg
+    assignment: Assignment
+    response: Response
+    destination: Destination | None = None
+
+    def drop(self) -> None:
+        """Nobody is left to be joined with it."""
+        self.leg.abort()
+        self.assignment.release()
+
+
+def _held(scope: Scope) -> Held | None:
+    """What the middleware holds for this arrival."""
+    return (scope.get("state") or {}).get(HELD)
 
 
 class _Client:
@@ -143,7 +204,7 @@ class _Client:
         self._receive = receive
         self._ahead: asyncio.Future[Message] | None = None
 
-    async def wait_left(self, dialling: asyncio.Future[Response]) -> None:
+    async def wait_left(self, dialling: asyncio.Future[_Upstream]) -> None:
         """Wait until the client has left, or the dial is over."""
         self._ahead = asyncio.ensure_future(self._receive())
         await asyncio.wait((dialling, self._ahead), return_when=asyncio.FIRST_COMPLETED)

@@ -6,6 +6,7 @@ The gate may be older than the rest, and outlive it.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from herdgate import AdmissionMiddleware, Gate
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
@@ -14,6 +15,7 @@ from herdgate_gateway.authentication import Authentication
 from herdgate_gateway.client_keys import key_from_cookie, key_from_header
 from herdgate_gateway.connection_ids import ConnectionIds
 from herdgate_gateway.handshake import CheckedHandshake
+from herdgate_gateway.routing.router import Router
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.settings.routes import ClientKeyTable, RouteTable
 from herdgate_gateway.shortage import with_shortages
@@ -32,6 +34,7 @@ class Route:
         gate: decides about its arrivals.
         authentication: who they have to be; None: anybody.
         app: gets those that are let in.
+        router: knows which worker an arrival needs; None: any may have it.
 
     Attributes:
         table, gate, authentication: as given.
@@ -40,7 +43,14 @@ class Route:
     """
 
     def __init__(
-        self, settings: Settings, table: RouteTable, gate: Gate, authentication: Authentication | None, app: ASGIApp
+        self,
+        settings: Settings,
+        table: RouteTable,
+        gate: Gate,
+        authentication: Authentication | None,
+        app: ASGIApp,
+        *,
+        router: Router | None = None,
     ) -> None:
         self.table, self.gate, self.authentication = table, gate, authentication
         self.patterns = PathPatterns("paths", table.paths)
@@ -63,6 +73,8 @@ class Route:
         self.reception = guard.reception
         place = table.connection_id.place() if table.connection_id else None
         self._checked = CheckedHandshake(guard, ConnectionIds(place))
+        if router is not None:
+            self.reception.worker_of = partial(self._worker_of, router)
 
     @property
     def checks(self) -> CheckedHandshake:
@@ -76,6 +88,10 @@ class Route:
             return
         with self.authentication.expecting(scope):
             await self._checked(scope, receive, send)
+
+    def _worker_of(self, router: Router, scope: Scope) -> str:
+        self._checked.identify(scope)  # one that is drawn is drawn here
+        return router.worker_of(scope)
 
 
 def _found_in(place: ClientKeyTable | None, authentication: Authentication | None) -> ClientKey | None:

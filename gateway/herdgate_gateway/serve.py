@@ -89,7 +89,9 @@ async def _serve_on(listeners: list[socket.socket], settings: Settings, read: Ca
     gateway.start()
     server = DataServer(gateway, settings)
     # Ready from the open listeners to the sign to stop.
-    view = PublishedView(gateway, partial(_take, gateway), lambda _: server.started and not server.should_exit)
+    view = PublishedView(
+        gateway, partial(_take, gateway), lambda _: server.started and gateway.is_ready and not server.should_exit
+    )
     admin = AdminServer(view, settings.admin.settings())
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:

@@ -26,7 +26,7 @@ from websockets.protocol import State
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from herdgate_gateway.close_codes import INVALID_DATA, LOST, fit_reason
+from herdgate_gateway.close_codes import BAD_GATEWAY, INVALID_DATA, LOST, fit_reason
 from herdgate_gateway.tcp_options import set_tcp_options
 
 __all__ = ["OURS", "WorkerFailed", "WorkerLeg", "WorkerRefused"]
@@ -236,7 +236,7 @@ class WorkerLeg(asyncio.Protocol):
         if not self._response.done() and self._ws.handshake_exc is not None:
             self._response.set_exception(WorkerFailed(f"no HTTP answer: {self._ws.handshake_exc.__cause__}"))
         if self._ws.parser_exc is not None:
-            self._end(LOST, "")
+            self._end(LOST if isinstance(self._ws.parser_exc, EOFError) else BAD_GATEWAY, "")
         self._regulate()
 
     def _read_answer(self, response: Response) -> None:
@@ -268,7 +268,7 @@ class WorkerLeg(asyncio.Protocol):
             message = data.decode() if self._opcode is Opcode.TEXT else bytes(data)
         except UnicodeDecodeError:
             self._ws.fail(INVALID_DATA, "not UTF-8")
-            self._end(LOST, "")
+            self._end(BAD_GATEWAY, "")
             return
         self._messages.append((message, len(data)))
         self._held += len(data)

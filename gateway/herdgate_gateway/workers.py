@@ -19,7 +19,7 @@ from herdgate import ConfigurationError
 from herdgate_gateway.breaker import Breaker, BreakerSettings, BreakerState
 from herdgate_gateway.worker_log import WorkerLog
 
-__all__ = ["Assignment", "Worker", "WorkerPool", "WorkerSnapshot"]
+__all__ = ["Assignment", "Worker", "WorkerPool", "WorkerSnapshot", "check_url"]
 
 MOST_NAMES = 254
 """Workers that one call to the fleet can name."""
@@ -213,6 +213,17 @@ class WorkerPool:
         now = self._clock()
         return [worker.url for worker in self._workers if worker.breaker.lets_through(now)][:MOST_NAMES]
 
+    def takes(self, url: str) -> bool:
+        """True if an arrival that needs this worker may go there now."""
+        now = self._clock()
+        return any(_is_open(worker, now) for worker in self._workers if worker.url == url)
+
+    def welcome(self, url: str) -> None:
+        """Another process serves there: what the one before has failed is forgotten."""
+        for worker in self._workers:
+            if worker.url == url:
+                worker.breaker = Breaker(self._settings, self._clock())
+
     def choose(self, name: str | None = None) -> Assignment | None:
         """Give the next arrival to a worker, to this one if it is named; None: none of them may have it."""
         now = self._clock()
@@ -230,7 +241,7 @@ class WorkerPool:
     def _take(self, name: str, now: float) -> Assignment | None:
         """A worker of `names`, unless it has broken since. Its ramp has counted this batch already."""
         for worker in chain(self._workers, self._removed):
-            if worker.url == name and (worker.breaker.state(now) != "broken" or worker.breaker.lets_through(now)):
+            if worker.url == name and _is_open(worker, now):
                 return Assignment(worker, self._clock)
         return None
 
@@ -239,6 +250,20 @@ class WorkerPool:
         now = self._clock()
         there = [*self._workers, *(worker for worker in self._removed if worker.load)]
         return tuple(_snapshot(worker, now) for worker in sorted(there, key=lambda worker: worker.url))
+
+
+def _is_open(worker: Worker, now: float) -> bool:
+    """True if those who need this one may go there: there is no other one, so no ramp holds them back."""
+    return worker.breaker.state(now) != "broken" or worker.breaker.lets_through(now)
+
+
+def check_url(url: str) -> None:
+    """Look whether this can be a worker's.
+
+    Raises:
+        ConfigurationError: it is not `ws://host:port`.
+    """
+    _read_url(url)
 
 
 def _snapshot(worker: Worker, now: float) -> WorkerSnapshot:

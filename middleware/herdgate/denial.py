@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from herdgate.core.answers import STATUS, Denied, Reason
+from herdgate.core.answers import STATUS, Denied, Invitation, Reason
 from herdgate.core.errors import ConfigurationError
 
 __all__ = [
@@ -75,7 +75,7 @@ def read_statuses(statuses: Mapping[Reason, int]) -> dict[Reason, int]:
     return {**STATUS, **statuses}
 
 
-def retry_ms(denied: Denied) -> int | None:
+def retry_ms(denied: Denied | Invitation) -> int | None:
     """Whole milliseconds to wait, rounded up, at least 1; None: never."""
     return None if denied.retry_s is None else max(1, math.ceil(denied.retry_s * 1000))
 
@@ -109,8 +109,11 @@ def challenge(status: int, told: str | None = None) -> Headers:
     return [(b"www-authenticate", (told or "Bearer").encode("latin-1"))] if status == 401 else []
 
 
-def close_reason(denied: Denied) -> str:
-    """The reason of a close denial: compact JSON, well under the 123 bytes a close frame has (RFC 6455 section 5.5)."""
+def close_reason(denied: Denied | Invitation) -> str:
+    """The reason of a close denial, or of a close that calls back: compact JSON.
+
+    It stays well under the 123 bytes that a close frame has (RFC 6455 section 5.5).
+    """
     wait = retry_ms(denied)
     told = "null" if wait is None else wait
     if denied.ticket is None:

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from herdgate.client_screen import ClientScreen
 from herdgate.core.admission import AdmissionControl
-from herdgate.core.answers import Admitted, Arrival, Denied, LateReason, Queued
+from herdgate.core.answers import Admitted, Arrival, Denied, Invitation, LateReason, Queued
 from herdgate.core.classes import RESUME
 from herdgate.core.clients import Client
 from herdgate.core.grant import Grant
@@ -237,6 +237,16 @@ class Gate:
             return self._control.refuse(reason, None, place)
         asked = self._store.defer(now, place) if reason == "auth_busy" else self._store.hint(now, klass=place)
         return self._control.refuse(reason, await _given(asked), place)
+
+    async def invite(self, klass: str | None = None, *, firm: bool) -> Invitation:
+        """Call back the client of a socket, of this class, that is closed for no fault of its own.
+
+        Args:
+            firm: it can be served at once, and gets a firm slot; else a hint, a second or two away at least.
+        """
+        now, place = self._clock(), self._control.position(klass)
+        asked = self._store.defer(now, place) if firm else self._store.hint(now, klass=place)
+        return self._control.invite(await _given(asked), place)
 
     def session_token(self) -> str | None:
         """Proof that its holder was admitted now, for the class `resume`; None where there is no such class."""

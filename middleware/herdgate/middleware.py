@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
@@ -25,7 +26,7 @@ from herdgate.logs import guard_server_logs
 from herdgate.origins import AllowedOrigins, OriginRules
 from herdgate.paths import PathPatterns, route_path
 from herdgate.preflight import Preflight
-from herdgate.reception import Decision, Reception, Visit, admitted_before
+from herdgate.reception import HELD, Decision, Held, Reception, Visit, admitted_before
 from herdgate.refusal import (
     close_websocket,
     let_go,
@@ -214,7 +215,8 @@ class AdmissionMiddleware:
             with self.gate.holding(verdict):
                 if await inbox.wait_left(verdict.retry_s or 0.0):
                     return None
-            verdict = await self.gate.decide(arrival._replace(ticket=verdict.ticket, counted=True))
+            again = self.reception.arrival(guest.visit)  # its worker may be another one by now
+            verdict = await self.gate.decide(again._replace(ticket=verdict.ticket, counted=True))
         if self.gate.is_shared and isinstance(verdict, Admitted):
             return await self._unless_left(verdict, inbox)
         return verdict
@@ -242,8 +244,8 @@ class AdmissionMiddleware:
                 message = {**message, "headers": [*message.get("headers", ()), *told]} if told else message
             await guest.send(message)
 
-        if permit.worker is not None:
-            visit.scope.setdefault("state", {})["worker"] = permit.worker
+        held = Held(permit, partial(self.gate.invite, visit.klass))
+        visit.scope.setdefault("state", {})[HELD] = held
         try:
             await self.app(visit.scope, guest.inbox.receive, send_noting_start)
         except Refused as refused:

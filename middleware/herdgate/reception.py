@@ -5,14 +5,14 @@ another. Neither waits nor sends anything.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from herdgate.asgi import Scope
-from herdgate.core.answers import Arrival, Denied, Reason
+from herdgate.core.answers import Arrival, Denied, Invitation, Reason
 from herdgate.core.clients import Client
 from herdgate.core.errors import ConfigurationError
 from herdgate.core.numbers import check_number
@@ -35,10 +35,13 @@ from herdgate.paths import PathPatterns, route_path
 from herdgate.request import SESSION_COOKIE, SESSION_HEADER, TICKET_COOKIE, Request, read_request
 from herdgate.settings import check_function, check_kind
 
-__all__ = ["ADMITTED", "CloseAnswer", "Decision", "HttpAnswer", "Reception", "Visit", "admitted_before"]
+__all__ = ["ADMITTED", "HELD", "CloseAnswer", "Decision", "Held", "HttpAnswer", "Reception", "Visit", "admitted_before"]
 
 ADMITTED = "herdgate.admitted"
 """Where a server that has asked the gate itself leaves the permit, in `scope["state"]`: nobody asks again."""
+
+HELD = "herdgate.held"
+"""Where a relay behind the middleware finds what it holds for the arrival, in `scope["state"]`: `Held`."""
 
 Outcome = Literal["admitted", "denied", "gone", "exempt"]
 
@@ -75,6 +78,18 @@ class Visit(NamedTuple):
     klass: str | None
 
 
+class Held(NamedTuple):
+    """What is held for an arrival that was admitted.
+
+    Attributes:
+        permit: says which worker it was granted for.
+        invite: `Gate.invite`, for the class of the client.
+    """
+
+    permit: Permit
+    invite: Callable[..., Awaitable[Invitation]]
+
+
 class HttpAnswer(NamedTuple):
     """A denial as an HTTP response."""
 
@@ -97,6 +112,9 @@ class CloseAnswer(NamedTuple):
 
 class Reception:
     """Stands before one gate; the arguments are those of `AdmissionMiddleware`.
+
+    Attributes:
+        worker_of: asked for the only worker that can take an arrival, see `Arrival.worker`; by default any can.
 
     Raises:
         ConfigurationError: a setting is wrong; the message names it and the way out.
@@ -132,6 +150,7 @@ class Reception:
         self._on_decision = on_decision
         self._report_failed = False
         self._log = DenialLog()
+        self.worker_of: Callable[[Scope], str | None] = _any_worker
 
     def receive(self, scope: Scope) -> Visit:
         """Read one request; tickets and session tokens are taken out of its scope."""
@@ -142,7 +161,7 @@ class Reception:
         """What the gate is asked."""
         request = visit.request
         allowed = self._origins.allow(request.origin, request.host)
-        return Arrival(visit.client, request.ticket, allowed, klass=visit.klass)
+        return Arrival(visit.client, request.ticket, allowed, klass=visit.klass, worker=self.worker_of(visit.scope))
 
     def is_worth_holding(self, denied: Denied) -> bool:
         """True for a firm slot that is close by, while there is room for one more to wait for his."""
@@ -222,6 +241,10 @@ def admitted_before(scope: Scope) -> Permit | None:
     """The permit of an arrival that its server has had admitted."""
     permit: Permit | None = (scope.get("state") or {}).pop(ADMITTED, None)
     return permit
+
+
+def _any_worker(_scope: Scope) -> str | None:
+    return None
 
 
 @lru_cache(maxsize=64)

@@ -49,6 +49,7 @@ METHODS = {
         "drain": "",
         "holding": "denied",
         "let_past": "client, *, exempt",
+        "invite": "klass=, *, firm",
         "is_session_token": "text",
         "refuse": "reason, klass=",
         "reserve": "arrival",

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -36,6 +37,7 @@ from herdgate_gateway.workers import WorkerPool
 from tests.wire import WAIT_S, eventually
 
 __all__ = [
+    "CALLED_BACK",
     "CLIENT_LEGS",
     "DEFAULT",
     "MESSAGE_LEGS",
@@ -59,6 +61,19 @@ CLIENT_LEGS = ("splice", "ours", "websockets-sansio", "wsproto")
 
 MESSAGE_LEGS = CLIENT_LEGS[1:]
 """Those that take messages apart, and answer for what is in them."""
+
+
+class _CalledBack:
+    """Equals every reason that tells a client when to come back, and what to show then, if anything."""
+
+    def __eq__(self, reason: object) -> bool:
+        told = json.loads(str(reason))
+        return set(told) <= {"retry_ms", "ticket"} and told["retry_ms"] > 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+CALLED_BACK: Any = _CalledBack()
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from herdgate.asgi import Message
 from herdgate_gateway.relay import MessageRelay, RelaySettings
 from herdgate_gateway.workers import WorkerPool
 from tests.herdgate_gateway.gateways import (
+    CALLED_BACK,
     CLIENT_LEGS,
     MESSAGE_LEGS,
     Front,
@@ -96,6 +97,8 @@ async def send_no_utf_8(visit: Visitor) -> None:
         (closing(code(1000, "bye")), (1000, "bye")),
         (closing(code(1001)), (1001, "")),
         (closing(code(1012, "restart")), (1012, "restart")),
+        (closing(code(1012)), (1012, CALLED_BACK)),
+        (closing(code(1012, "shard moved")), (1012, CALLED_BACK)),
         (closing(code(1013, '{"retry_ms":5}')), (1013, '{"retry_ms":5}')),
         (closing(code(3000, "ours")), (3000, "ours")),
         (closing(code(4999, "é" * 61)), (4999, "é" * 61)),
@@ -107,8 +110,8 @@ async def send_no_utf_8(visit: Visitor) -> None:
         (closing(code(2999)), (1014, "")),
         (closing(code(5000)), (1014, "")),
         (closing(b"\x03"), (1014, "")),
-        (vanish, (1014, "")),
-        (reset, (1014, "")),
+        (vanish, (1012, CALLED_BACK)),
+        (reset, (1012, CALLED_BACK)),
     ],
 )
 async def test_case_6_1_the_worker_s_end_is_told_to_the_client_in_codes_that_may_be_sent(

@@ -375,7 +375,7 @@ async def test_101_and_dead_is_a_close_and_no_failure_of_the_handshake() -> None
     async with scripted_worker(dies) as worker, gateway([worker.url]) as front:
         async with open_socket(front.port, "/ws") as client:
             await asyncio.wait_for(client.wait_closed(), WAIT_S)
-        assert client.close_code == 1014
+        assert client.close_code == 1012
         await front.is_idle()
         assert front.pool.snapshot()[0].failures == 0
 

@@ -74,6 +74,7 @@ TOP: Values = {
     "relay": ([{}], ["text", 5, []]),
     "breaker": ([{}], ["text", 5, []]),
     "fleet": ([{}], ["text", 5, []]),
+    "leases": ([{}], ["text", 5, []]),
     "classes": ([[{"name": "a", "share": 1}], [{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
     "session_ttl_s": ([1, 86_400], [*NO_SECONDS, 0, "none"]),
     "routes": ([[{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
@@ -114,6 +115,12 @@ SECTIONS["fleet"] = {
     "rate_min": ([0, 5, "none"], [*NO_NUMBER, -1]),
     "setup_target_s": ([0.1, 5], [*NO_SECONDS, 0, "none"]),
     "pending_target": ([0.1, 1], [*NO_NUMBER, 0, 2, "none"]),
+}
+
+SECTIONS["leases"] = {
+    "table": (["herd", "a.b-c_1"], [*NO_TEXT, "a b", "ab"]),
+    "region": (["eu-west-1"], NO_TEXT),
+    "endpoint_url": (["http://127.0.0.1:4566", "https://a.example"], [*NO_TEXT, "127.0.0.1:4566", "ftp://a"]),
 }
 
 TIER: tuple[list[Any], list[Any]] = ([{}, {"rate": 5, "burst": 9, "open": 1}], ["text", 5, [], [{}]])
@@ -192,7 +199,7 @@ def cases(*, good: bool) -> Iterator[Case]:
     for section, fields in SECTIONS.items():
         for field, values in fields.items():
             for value in values[0 if good else 1]:
-                beside = {"redis": REDIS} if section == "fleet" else {}
+                beside = {"fleet": {"redis": REDIS}, "leases": {"table": "herd"}}.get(section, {})
                 yield f"{section}.{field}", {section: {**beside, field: value}}, value
     for field, values in CLASS.items():
         for value in values[0 if good else 1]:

@@ -172,12 +172,12 @@ async def says_goodbye_and_stays(visit: Visitor) -> None:
 @pytest.mark.parametrize(
     ("mode", "script", "code"),
     [
-        ("splice", dies_by_a_reset, 1014),
-        ("splice", dies_quietly, 1014),
+        ("splice", dies_by_a_reset, 1012),
+        ("splice", dies_quietly, 1012),
         ("splice", dies_within_a_frame, 1006),  # there is no place for a close frame
         ("splice", says_goodbye_and_stays, 4000),
-        ("messages", dies_quietly, 1014),
-        ("messages", dies_within_a_frame, 1014),
+        ("messages", dies_quietly, 1012),
+        ("messages", dies_within_a_frame, 1012),
         ("messages", breaks_the_protocol, 1014),
         ("messages", says_goodbye_and_stays, 4000),
     ],

@@ -199,8 +199,6 @@ class FrontDoor(HttpLeg):
         """Take the visitor in."""
         visitor = self._visitor
         assert visitor is not None
-        if permit.worker is not None:
-            visitor.scope["state"]["worker"] = permit.worker
         if self.gateway.splices is None:
             self._hand_to_app(visitor, permit)
         else:
@@ -333,7 +331,7 @@ class FrontDoor(HttpLeg):
 
     async def _join(self, splices: SpliceRelay, visitor: Visitor, permit: Permit) -> bool:
         """Dial, and join the worker with the client. False: that has left meanwhile, and nothing is open."""
-        upstream = await splices.dial(visitor.scope, permit.worker)
+        upstream = await splices.dial(visitor.scope, permit)
         self._visitor = None
         try:
             if self.transport.is_closing():  # over TLS it has no socket any more
@@ -343,7 +341,8 @@ class FrontDoor(HttpLeg):
             set_tcp_options(self.transport.get_extra_info("socket"))
             for pair in visitor.session_headers():
                 upstream.head = upstream.head[:-2] + b"%b: %b\r\n\r\n" % pair
-            splices.join(upstream, self.transport, partial(_leave, permit, visitor.route.gate), self._early)
+            ended = partial(_leave, permit, visitor.route.gate)
+            splices.join(upstream, self.transport, ended, self._early, invite=visitor.inviting())
         except BaseException:
             upstream.discard()
             raise

@@ -9,6 +9,7 @@ The rules are those of the ASGI middleware, as the code is: `herdgate.reception`
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol
 
 from herdgate import Refused
@@ -18,6 +19,7 @@ from herdgate.core.permits import Permit
 from herdgate.reception import Visit
 from herdgate_gateway.front_door.answers import http_answer
 from herdgate_gateway.front_door.denials import close_denial, denial_answer
+from herdgate_gateway.recall import Inviting
 from herdgate_gateway.route import Route
 from herdgate_gateway.shortage import full_if_ours
 
@@ -80,7 +82,8 @@ class Visitor:
         arrival = self._arrival
         assert arrival is not None
         self._end_holding()
-        self._ask(arrival)
+        worker = self.route.reception.worker_of(self.scope)  # it may be another one by now
+        self._ask(arrival._replace(worker=worker))
 
     def leave(self) -> None:
         """The client has left before a verdict."""
@@ -97,6 +100,10 @@ class Visitor:
     def session_headers(self) -> list[tuple[bytes, bytes]]:
         """What its 101 carries beside the worker's own."""
         return self.route.reception.session_headers(self._visit)
+
+    def inviting(self) -> Inviting:
+        """Calls it back, if its worker is lost. Of the visitor itself it keeps nothing."""
+        return partial(self.route.gate.invite, self._visit.klass)
 
     async def refuse(self, permit: Permit, refused: Refused) -> None:
         """Answer one that was admitted, and is refused behind the gate."""

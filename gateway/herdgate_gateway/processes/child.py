@@ -80,7 +80,7 @@ class _Child:
 
     def _tell(self) -> None:
         gates = {route: gate.snapshot() for route, gate in self._gateway.gates.items()}
-        is_ready = self._server.started and not self._server.should_exit
+        is_ready = self._server.started and self._gateway.is_ready and not self._server.should_exit
         self._lifeline.tell(pack_report(Report(is_ready, gates, self._gateway.pool.snapshot())))
 
 

@@ -82,7 +82,8 @@ def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:
 
 def _check_fleet(settings: Settings) -> Iterator[ConfigurationError]:
     fleet = settings.fleet
-    if fleet.redis is None and fleet.model_fields_set - {"redis"}:
+    beside = {"redis", "name"} if settings.leases.table else {"redis"}  # a lease table has fleets, too
+    if fleet.redis is None and fleet.model_fields_set - beside:
         yield ConfigurationError("fleet.redis", "nothing", "write the URL of the fleet's Redis, or leave [fleet] out")
         return
     if (whole := fleet.fleet()) is not None:
@@ -95,8 +96,15 @@ def _check_fleet(settings: Settings) -> Iterator[ConfigurationError]:
         yield ConfigurationError("workers", len(settings.workers), way_out)
 
 
+def _check_leases(settings: Settings) -> Iterator[ConfigurationError]:
+    if settings.leases.table is None and settings.leases.model_fields_set - {"table"}:
+        yield ConfigurationError("leases.table", "nothing", "write the name of the lease table, or leave [leases] out")
+    if settings.leases.table is not None and settings.workers:
+        yield ConfigurationError("workers", list(settings.workers), "leave it out: owners in the lease table say where")
+
+
 def _is_local(spec: str) -> bool:
     return isinstance(read_listen(spec), Unix)
 
 
-_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners, _check_fleet)
+_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners, _check_fleet, _check_leases)

@@ -19,6 +19,7 @@ from herdgate.stores.redis.address import Address
 from herdgate_gateway.admin import AdminSettings
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.leases.dynamo import Place
 from herdgate_gateway.settings.fields import (
     Absent,
     address_limit,
@@ -47,12 +48,22 @@ from herdgate_gateway.settings.texts import (
     WorkerUrls,
 )
 
-__all__ = ["AdminTable", "BreakerTable", "ClassTable", "FleetTable", "RelayTable", "Settings", "TlsTable"]
+__all__ = [
+    "AdminTable",
+    "BreakerTable",
+    "ClassTable",
+    "FleetTable",
+    "LeasesTable",
+    "RelayTable",
+    "Settings",
+    "TlsTable",
+]
 
 _LIMITS = Limits(rate=None)
 _ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
 _FLEET = Fleet("redis://127.0.0.1:6379")
+_in_leases = as_in(Place, table="herd")
 _in_class, _in_fleet = as_in(AdmissionClass, name=NORMAL.name), as_in(Fleet, redis=_FLEET.redis)
 _DEFAULT_ROUTES = (RouteTable(name="default"),)
 
@@ -161,6 +172,28 @@ class FleetTable(Table):
         return Fleet(self.redis.get_secret_value(), **others)
 
 
+class LeasesTable(Table):
+    """The lease table of the fleet, where the owners of connections stand. Without `table` any worker takes any client.
+
+    Attributes:
+        table: its name.
+        region: of AWS. None: as AWS's own tools find it.
+        endpoint_url: another endpoint than the region's.
+    """
+
+    table: Annotated[str, _in_leases] | None = None
+    region: Annotated[str, _in_leases] | None = None
+    endpoint_url: Annotated[str, _in_leases] | None = None
+
+    def unused(self) -> frozenset[str]:
+        """All of it, without a table."""
+        return frozenset() if self.table else frozenset(type(self).model_fields) - {"table"}
+
+    def place(self) -> Place | None:
+        """Where it is."""
+        return None if self.table is None else Place(self.table, self.region, self.endpoint_url)
+
+
 class ClassTable(Table):
     """A class of arrivals; see `herdgate.AdmissionClass`."""
 
@@ -189,7 +222,7 @@ class Settings(Table):
         listen: where clients connect; see `herdgate_gateway.listeners`.
         listener: who accepts them: `own` refuses before a connection costs anything, `asyncio` is the event loop's.
         processes: how many serve the listeners together.
-        workers: `ws://host:port`, unique.
+        workers: `ws://host:port`, unique; none beside `leases`, where they say themselves where they are.
         rate: admissions per second, R. None: not set, which `serve` does not take.
         burst, admit_fraction, classes, session_ttl_s, hold_s, grace_s, hint_cap_s, horizon_s: see `herdgate.Limits`.
         max_open, max_pending: limits of the whole gateway; see `herdgate.Limits`.
@@ -235,6 +268,7 @@ class Settings(Table):
     tls: TlsTable = TlsTable()
     admin: AdminTable = AdminTable()
     fleet: FleetTable = FleetTable()
+    leases: LeasesTable = LeasesTable()
     relay: RelayTable = RelayTable()
     breaker: BreakerTable = BreakerTable()
     classes: Annotated[tuple[ClassTable, ...], checked(_check_classes), as_tuple] = (ClassTable(name=NORMAL.name),)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from herdgate.core.errors import ConfigurationError
@@ -22,6 +23,7 @@ def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
         *_needs(settings),
         *_scopes(settings),
         *_redis(settings),
+        *_leases(settings),
         *_tls(settings.tls),
         *_key_files(settings),
         *_socket_folders(settings),
@@ -32,7 +34,7 @@ def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
 def _needs(settings: Settings) -> Iterator[ConfigurationError]:
     if settings.rate is None:
         yield ConfigurationError("rate", "nothing", "write the admissions per second that the workers can bear")
-    if not settings.workers:
+    if not settings.workers and settings.leases.table is None:
         yield ConfigurationError("workers", "nothing", 'write where they listen, as in ["ws://127.0.0.1:9001"]')
     if len(settings.routes) > 1:
         for name in ("max_open", "max_pending"):
@@ -58,6 +60,12 @@ def _redis(settings: Settings) -> Iterator[ConfigurationError]:
         check_files(address, "fleet.redis")
     except ConfigurationError as error:
         yield relocated(error, () if error.field == "fleet.redis" else ("fleet",))
+
+
+def _leases(settings: Settings) -> Iterator[ConfigurationError]:
+    if settings.leases.table is not None and find_spec("aioboto3") is None:
+        way_out = "install what it needs: pip install 'herdgate[worker]'"
+        yield ConfigurationError("leases.table", settings.leases.table, way_out)
 
 
 def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:

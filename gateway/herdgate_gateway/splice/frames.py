@@ -10,7 +10,7 @@ from websockets.frames import Close
 
 from herdgate_gateway.close_codes import fit_reason
 
-__all__ = ["close_frame", "close_size", "is_sound_close", "text_frame"]
+__all__ = ["close_frame", "close_size", "close_words", "is_sound_close", "text_frame"]
 
 
 def close_frame(code: int | None, reason: str = "", *, is_masked: bool) -> bytes:
@@ -51,6 +51,12 @@ def is_sound_close(frame: bytes) -> bool:
     except (ProtocolError, UnicodeDecodeError):
         return False
     return True
+
+
+def close_words(frame: bytes) -> tuple[int, str]:
+    """Code and reason of a sound close frame that is not masked; 1005 stands for none."""
+    close = Close.parse(frame[2:])
+    return close.code, close.reason
 
 
 def _masked(payload: bytes, key: bytes) -> bytes:

@@ -224,7 +224,7 @@ class Half(asyncio.Protocol):
             self._break()
             return
         self.said = True
-        if not self.far.told:
+        if not self.far.told and not self.joint.takes(self, close):
             self.far._write_close(close)
         self.joint.hurry()
         self.joint.settle()
@@ -250,7 +250,7 @@ class Half(asyncio.Protocol):
         if self.far.told:
             return
         if self.scanner.at_boundary:
-            self.far.tell(self.joint.farewell(self.far))
+            self.joint.vanished(self)
         else:
             self.far.end()
         self.joint.hurry()

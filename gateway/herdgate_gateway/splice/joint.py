@@ -10,12 +10,14 @@ Rules:
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from herdgate_gateway.bridge import RelaySettings
 from herdgate_gateway.close_codes import GOING_AWAY, LOST, to_client, to_worker
 from herdgate_gateway.endings import BROKEN, CLIENT_STALLED, IDLE, WORKER_STALLED, Ending, Farewell, jittered, too_old
-from herdgate_gateway.splice.frames import close_frame, text_frame
+from herdgate_gateway.recall import Inviting, call_back, has_moved
+from herdgate_gateway.splice.frames import close_frame, close_words, text_frame
 from herdgate_gateway.splice.halves import Half
 from herdgate_gateway.splice.scanner import Scanner, Stop
 from herdgate_gateway.splice.upstream import Upstream
@@ -38,6 +40,7 @@ class Joint:
         client: to whom nothing has been written yet.
         sweeper: keeps the time for it.
         ended: called once, when both connections are gone.
+        invite: calls the client back, if its worker is lost.
 
     Attributes:
         has_moved: bytes have come since `look_around` was asked.
@@ -50,6 +53,7 @@ class Joint:
         "_ended",
         "_ends_at",
         "_expires_at",
+        "_invite",
         "_is_cut",
         "_is_over",
         "_moved_at",
@@ -66,8 +70,10 @@ class Joint:
         client: asyncio.Transport,
         sweeper: "Sweeper",
         ended: Callable[[], None],
+        *,
+        invite: Inviting | None,
     ) -> None:
-        self._settings, self._sweeper, self._ended = settings, sweeper, ended
+        self._settings, self._sweeper, self._ended, self._invite = settings, sweeper, ended, invite
         self._assignment = upstream.assignment
         self._born = self._moved_at = self.now()
         self._expires_at = _expiry(self._born, settings.max_age_s)
@@ -99,12 +105,24 @@ class Joint:
         for half in lost:
             half.connection_lost(None)
 
+    def when_over(self, also: Callable[[], None]) -> None:
+        """Call this too, once it is over. Before `start`."""
+        self._ended = partial(_both, self._ended, also)
+
     def close(self, code: int, reason: str) -> None:
         """Close it: the client is told so at its next boundary, the worker that the client is going.
 
         Both have `close_s` to end. Harmless to repeat, and once it is over.
         """
         self._end(Ending(Farewell(to_client(code), reason), Farewell(GOING_AWAY)))
+
+    def recall(self, *, firm: bool = True) -> None:
+        """Close it, and call the client back: with a firm slot, or a hint; see `herdgate_gateway.recall`.
+
+        Harmless to repeat, and once it is over.
+        """
+        if not self._is_over and not self._client.told:
+            self._sweeper.run(self._recall(firm))
 
     def say(self, text: str) -> None:
         """A text message to the client, at the next place between two; none once it is told goodbye."""
@@ -165,6 +183,20 @@ class Joint:
         if worker.told and worker.said and worker.eof:
             worker.transport.close()
 
+    def vanished(self, half: Half) -> None:
+        """A leg has ended without goodbye."""
+        if half is self._client:
+            half.far.tell(self.farewell(half.far))
+        else:
+            self.recall(firm=False)
+
+    def takes(self, half: Half, close: bytes) -> bool:
+        """True for a close frame that does not pass, as the client is called back instead."""
+        is_ours = half is self._worker and has_moved(*close_words(close))
+        if is_ours:
+            self.recall()
+        return is_ours
+
     def farewell(self, half: Half) -> bytes:
         """A close frame for a leg whose other one is gone; an empty one if it has said goodbye itself."""
         to = to_client if half is self._client else to_worker
@@ -187,7 +219,9 @@ class Joint:
             del self._client, self._worker
             self._assignment.release()
             self._sweeper.forget(self)
-            self._ended()
+            ended = self._ended
+            del self._ended  # it may know of this joint
+            ended()
 
     # Behind them.
 
@@ -199,6 +233,9 @@ class Joint:
                 half.tell(self._close_frame(half, farewell))
         self.hurry()
         self.settle()
+
+    async def _recall(self, firm: bool) -> None:
+        self._end(Ending(await call_back(self._invite, firm=firm), Farewell(GOING_AWAY)))
 
     def _cut(self) -> None:
         """Hang up with a last word, where there is a place for it. The next look aborts."""
@@ -218,6 +255,11 @@ class Joint:
 
     def _close_frame(self, half: Half, farewell: Farewell) -> bytes:
         return close_frame(*farewell, is_masked=half is self._worker)
+
+
+def _both(one: Callable[[], None], other: Callable[[], None]) -> None:
+    one()
+    other()
 
 
 def _scanner(settings: RelaySettings, upstream: Upstream, *, is_masked: bool) -> Scanner:

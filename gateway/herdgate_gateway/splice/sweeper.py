@@ -7,7 +7,7 @@ A tick is an eighth of the shortest limit, so deadlines are kept that much too l
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 
 from herdgate_gateway.bridge import RelaySettings
 from herdgate_gateway.splice.joint import Joint
@@ -35,6 +35,7 @@ class Sweeper:
         self._joints: set[Joint] = set()
         self._watched: set[Joint] = set()
         self._task: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
         self._none_left = asyncio.Event()
         self._none_left.set()
 
@@ -57,6 +58,12 @@ class Sweeper:
     def watch(self, joint: Joint) -> None:
         """Look at this one at every tick, as long as there is reason to."""
         self._watched.add(joint)
+
+    def run(self, work: Coroutine[None, None, None]) -> None:
+        """What a joint has to wait for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     def forget(self, joint: Joint) -> None:
         """This one is over."""

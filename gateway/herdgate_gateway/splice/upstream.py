@@ -17,6 +17,7 @@ from websockets.http11 import Response
 from websockets.streams import StreamReader
 
 from herdgate_gateway.close_codes import LOST, to_worker
+from herdgate_gateway.routing.destination import Destination
 from herdgate_gateway.splice.frames import close_frame
 from herdgate_gateway.splice.handshake import Handshake, client_head, has_extension
 from herdgate_gateway.tcp_options import set_tcp_options
@@ -40,16 +41,18 @@ class Upstream:
         transport: to the worker; it is not read.
         assignment: the client's place there.
         head: the client's 101.
+        destination: the shard that the client belongs to, in a fleet with leases.
         first: what the worker has sent behind its own.
         is_extended: whether both have agreed on an extension.
     """
 
-    __slots__ = ("_answer", "assignment", "first", "head", "is_extended", "transport")
+    __slots__ = ("_answer", "assignment", "destination", "first", "head", "is_extended", "transport")
 
     def __init__(self, answer: "_Answer", response: Response, assignment: Assignment) -> None:
         self._answer = answer
         self.transport = answer.transport
         self.assignment = assignment
+        self.destination: Destination | None = None
         self.head = client_head(response)
         self.first = answer.rest
         self.is_extended = has_extension(response)

@@ -3,7 +3,7 @@
 `screen` does what one process can decide alone and either refuses or queues the arrival for the calendar; `settle`
 applies the calendar's answer. The steps run most specific first, and a refusal consumes nothing of the steps after it:
 
-    1 draining   2 origin   3 admit fraction   4 client rate   5 client's open sockets   6 permits   7 calendar
+    1 draining   2 origin   3 admit fraction   4 client rate   5 client's open sockets   6 permits, worker   7 calendar
 
 Limits per client of scope `fleet` are not known here: a gate that has some calls `screen_client`, asks its fleet for
 the steps 4 and 5, and goes on with `screen_room`.
@@ -17,7 +17,19 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from herdgate.core.answers import Admitted, Arrival, ClientRefusal, Denied, LateReason, Queued, Quota, Reason, State
+from herdgate.core.answers import (
+    NOBODY,
+    Admitted,
+    Arrival,
+    ClientRefusal,
+    Denied,
+    Invitation,
+    LateReason,
+    Queued,
+    Quota,
+    Reason,
+    State,
+)
 from herdgate.core.client_rates import ClientRates
 from herdgate.core.clients import Client
 from herdgate.core.grant import Grant
@@ -113,7 +125,7 @@ class AdmissionControl:
 
     def screen_client(self, arrival: Arrival, now: float) -> Denied | Queued:
         """The steps 1 to 4: what is counted here against the client's rates was not refused."""
-        client, text, origin_allowed, counted, name = arrival
+        client, text, origin_allowed, counted, name, worker = arrival
         klass = self.position(name)
         shown = self.signers[klass].read(text) if text else None
         if self.state == "draining":
@@ -125,7 +137,7 @@ class AdmissionControl:
         charged = not (shown and self._calendar.is_due(shown, now))  # a due ticket was paid when it was issued
         if charged and not counted and (refusal := self.charge(client, now)):
             return refusal
-        return Queued(client, shown, charged, None, klass)
+        return Queued(client, shown, charged, None, klass, worker=worker)
 
     def screen_room(self, queued: Queued) -> Denied | Queued:
         """The steps 5 and 6, for an arrival that is past the others."""
@@ -133,6 +145,8 @@ class AdmissionControl:
             return queued
         if not self.permits.sockets.has_room(queued.client):
             return self._deny("client_open", self._between(*_OPEN_RETRY_S))
+        if queued.worker == NOBODY:
+            return queued._replace(reason="no_owner")
         return queued if self.permits.has_room() else queued._replace(reason="full")
 
     def refuse_client(self, queued: Queued, refusal: ClientRefusal) -> Denied:
@@ -184,8 +198,12 @@ class AdmissionControl:
             told_s += self._between(*_BUSY_RETRY_S)
         return self._deny(reason, told_s, grant.ticket, klass=klass)
 
+    def invite(self, grant: Grant, klass: int) -> Invitation:
+        """Tell the client of a socket that is about to be closed when to come back."""
+        return Invitation(grant.told_s, self.signers[klass].sign(grant.ticket) if grant.ticket else None)
+
     def _refuse(self, queued: Queued, grant: Grant, now: float) -> Denied | None:
-        client, _, charged, reason, klass, _ = queued
+        client, _, charged, reason, klass, _, _ = queued
         if grant.spent and not charged and (refusal := self.charge(client, now)):
             return refusal
         if reason or not grant.admitted:

@@ -7,14 +7,29 @@ from herdgate.core.clients import Client
 from herdgate.core.permits import Permit, Place
 from herdgate.core.tickets import Ticket
 
-__all__ = ["STATUS", "Admitted", "Arrival", "ClientRefusal", "Denied", "Queued", "Quota", "Reason", "State"]
+__all__ = [
+    "NOBODY",
+    "STATUS",
+    "Admitted",
+    "Arrival",
+    "ClientRefusal",
+    "Denied",
+    "Invitation",
+    "Queued",
+    "Quota",
+    "Reason",
+    "State",
+]
 
 LateReason = Literal["auth", "auth_busy", "full", "no_owner", "upstream"]
 """Reasons found behind the gate, after an admission."""
-GateReason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "rate"]
+GateReason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "no_owner", "rate"]
 """Reasons of the gate itself."""
 Reason = GateReason | LateReason
 State = Literal["open", "draining"]
+
+NOBODY: Final = ""
+"""In place of a worker's name: one in particular is needed, and there is none now."""
 
 STATUS: Final[dict[Reason, int]] = {
     "draining": 503,
@@ -41,6 +56,7 @@ class Arrival(NamedTuple):
         origin_allowed: False refuses it whatever else holds.
         counted: it was counted against its client's rate before, as when it was held open for its firm slot.
         klass: the name of its class; None, or a name that is none: the last one.
+        worker: the only one that can take it, or `NOBODY`. None: any can.
     """
 
     client: Client
@@ -48,6 +64,7 @@ class Arrival(NamedTuple):
     origin_allowed: bool = True
     counted: bool = False
     klass: str | None = None
+    worker: str | None = None
 
 
 class Quota(NamedTuple):
@@ -83,20 +100,34 @@ class Queued(NamedTuple):
         charged: it was counted against its client's rate.
         klass: its class, by position.
         place: what it holds in the fleet; for whoever queued it to release, unless it is admitted.
+        worker: as of the arrival.
     """
 
     client: Client
     shown: Ticket | None
     charged: bool
-    reason: Literal["draining", "full"] | None = None
+    reason: Literal["draining", "full", "no_owner"] | None = None
     klass: int = 0
     place: Place | None = None
+    worker: str | None = None
 
 
 class Admitted(NamedTuple):
     """Come in; the permit must be released when the socket is gone."""
 
     permit: Permit
+
+
+class Invitation(NamedTuple):
+    """When the client of a socket that is closed for no fault of its own comes back.
+
+    Attributes:
+        retry_s: seconds until then.
+        ticket: text to show then.
+    """
+
+    retry_s: float
+    ticket: str | None
 
 
 class Denied(NamedTuple):

@@ -98,6 +98,13 @@ class Permit:
             self._permits.pending -= 1
             self._permits.open += 1
 
+    def move(self, worker: str) -> None:
+        """It is for this worker after all. Without effect on one that is released, or for none in particular."""
+        if self._state != "released" and self.worker is not None:
+            self._permits.workers[self.worker] -= 1
+            self._permits.workers[worker] += 1
+            self.worker = worker
+
     def release(self) -> None:
         """The socket is gone. Without effect the second time."""
         if self._state == "released":

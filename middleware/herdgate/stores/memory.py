@@ -42,7 +42,8 @@ class MemoryStore:
         """The calendar's answer; an arrival queued for a hint only gets one."""
         if queued.reason is not None:
             return self.hint(now, queued.shown, queued.klass)
-        return self.calendar.arrive(now, queued.shown, queued.klass)
+        grant = self.calendar.arrive(now, queued.shown, queued.klass)
+        return grant if queued.worker is None or not grant.admitted else grant._replace(worker=queued.worker)
 
     def reserve(self, queued: Queued, now: float) -> Grant:
         """As `grant`, but who would be admitted gets a firm slot for this moment instead."""

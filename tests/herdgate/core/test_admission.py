@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from herdgate.core.admission import AdmissionControl, keep_share
-from herdgate.core.answers import STATUS, Admitted, Arrival, Denied, Queued, Quota
+from herdgate.core.answers import NOBODY, STATUS, Admitted, Arrival, Denied, Queued, Quota
 from herdgate.core.calendar import Calendar
 from herdgate.core.clients import LOCAL, Client
 from herdgate.core.errors import ConfigurationError
@@ -376,6 +376,64 @@ def test_draining_tells_when_to_come_back_whatever_the_bucket_holds() -> None:
     assert 1.95 < max(waits) <= 2, f"seed {SEED}"
     assert {read(denied.ticket).kind for denied in told} == {"hint"}
     assert site.tokens == 1000
+
+
+def arrive_at(site: Site, worker: str | None, who: Client = A) -> Admitted | Denied:
+    screened = site.control.screen(Arrival(who, worker=worker), site.now)
+    return screened if isinstance(screened, Denied) else site.settle(screened)
+
+
+def test_nobody_to_take_it_consumes_no_token_and_tells_a_hint_like_full() -> None:
+    site = Site(Limits(rate=1000))
+    told = [arrive_at(site, NOBODY, client(number)) for number in range(300)]
+    assert {denied.reason for denied in told if isinstance(denied, Denied)} == {"no_owner"}
+    assert min(denied.retry_s or 0 for denied in told if isinstance(denied, Denied)) >= 1
+    assert (site.tokens, site.held) == (1000, 0)
+    assert isinstance(arrive_at(site, None), Admitted)
+
+
+def test_nobody_to_take_it_is_said_before_full() -> None:
+    refused = arrive_at(Site(Limits(rate=10, max_open=0)), NOBODY)
+    assert isinstance(refused, Denied)
+    assert refused.reason == "no_owner"
+
+
+def test_an_arrival_for_one_worker_has_a_permit_for_it_which_may_move() -> None:
+    site = Site(Limits(rate=10))
+    admitted = arrive_at(site, "ws://one")
+    assert isinstance(admitted, Admitted)
+    permits = site.control.permits
+    assert (admitted.permit.worker, permits.workers) == ("ws://one", {"ws://one": 1})
+    admitted.permit.move("ws://two")
+    assert (admitted.permit.worker, +permits.workers) == ("ws://two", {"ws://two": 1})
+    admitted.permit.release()
+    admitted.permit.move("ws://three")
+    assert +permits.workers == {}
+
+
+def test_a_permit_for_none_in_particular_does_not_move() -> None:
+    site = Site(Limits(rate=10))
+    permit = site.admit().permit
+    permit.move("ws://one")
+    assert (permit.worker, +site.control.permits.workers) == (None, {})
+
+
+@pytest.mark.parametrize("kind", ["hint", "firm"])
+def test_an_invitation_is_a_ticket_that_admits_when_its_time_comes(kind: str) -> None:
+    site = Site(Limits(rate=10, burst=1))
+    site.empty()
+    grant = site.store.defer(site.now) if kind == "firm" else site.store.hint(site.now)
+    invitation = site.control.invite(grant, 0)
+    assert read(invitation.ticket).kind == kind
+    assert dict(site.control.denied) == {}, "nobody was denied"
+    site.now = slot(invitation.ticket)
+    assert invitation.retry_s == pytest.approx(site.now, abs=0.001)
+    site.admit(A, invitation.ticket)
+
+
+def test_an_invitation_without_a_rate_has_no_ticket() -> None:
+    site = Site(Limits(rate=None))
+    assert site.control.invite(site.store.defer(site.now), 0).ticket is None
 
 
 def test_full_tells_a_hint_and_at_least_a_second_or_two() -> None:

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from herdgate import Limits
+from herdgate.core.clients import LOCAL
+from herdgate.core.permits import Permits
 from herdgate_gateway.headers import Forwarding
 from herdgate_gateway.relay import RelaySettings
 from herdgate_gateway.splice import SpliceRelay
@@ -150,7 +153,8 @@ async def test_the_worker_that_was_granted_gets_the_client() -> None:
     async with echo_worker() as one, echo_worker() as two:
         relay = SpliceRelay(WorkerPool([one.url, two.url]), QUICK, Forwarding())
         for worker in (two, one, two):
-            (await relay.dial(scope_of(handshake("/ws")), worker.url)).discard()
+            permit = Permits(Limits(rate=None)).take(LOCAL, worker.url)
+            (await relay.dial(scope_of(handshake("/ws")), permit)).discard()
         assert (len(one.seen), len(two.seen)) == (1, 2)
 
 

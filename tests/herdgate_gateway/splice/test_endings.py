@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from herdgate_gateway.relay import RelaySettings
 from herdgate_gateway.splice.halves import Half
 from herdgate_gateway.splice.joint import Joint
-from tests.herdgate_gateway.gateways import Visitor, echo_worker, frame, open_files, scripted_worker, until
+from tests.herdgate_gateway.gateways import CALLED_BACK, Visitor, echo_worker, frame, open_files, scripted_worker, until
 from tests.herdgate_gateway.splice.fronts import Front, splice
 from tests.herdgate_gateway.splice.scripts import Listener, Script, close_payload, closing, frames_of, read_frames
 from tests.wire import WAIT_S, handshake, open_socket, raw
@@ -62,6 +62,9 @@ async def vanish_within_a_close(visit: Visitor) -> None:
         (closing(close_payload(1000, "bye")), (1000, "bye")),
         (closing(close_payload(1001)), (1001, "")),
         (closing(close_payload(1012, "restart")), (1012, "restart")),
+        (closing(close_payload(1012, '{"retry_ms":5}')), (1012, '{"retry_ms":5}')),
+        (closing(close_payload(1012)), (1012, CALLED_BACK)),
+        (closing(close_payload(1012, "shard moved")), (1012, CALLED_BACK)),
         (closing(close_payload(1013, '{"retry_ms":5}')), (1013, '{"retry_ms":5}')),
         (closing(close_payload(3000, "ours")), (3000, "ours")),
         (closing(close_payload(4999, "é" * 61)), (4999, "é" * 61)),
@@ -74,12 +77,12 @@ async def vanish_within_a_close(visit: Visitor) -> None:
         (closing(close_payload(5000)), (1014, "")),
         (closing(b"\x03"), (1014, "")),
         (closing(close_payload(1000) + b"\xff"), (1014, "")),
-        (vanish, (1014, "")),
-        (reset, (1014, "")),
+        (vanish, (1012, CALLED_BACK)),
+        (reset, (1012, CALLED_BACK)),
         (break_the_rules, (1014, "")),
         (mask_a_frame, (1014, "")),
-        (vanish_within_a_header, (1014, "")),
-        (vanish_within_a_close, (1014, "")),
+        (vanish_within_a_header, (1012, CALLED_BACK)),
+        (vanish_within_a_close, (1012, CALLED_BACK)),
     ],
 )
 async def test_the_worker_s_end_is_told_to_the_client_in_codes_that_may_be_sent(

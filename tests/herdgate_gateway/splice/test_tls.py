@@ -82,7 +82,7 @@ async def break_the_rules(visit: Visitor) -> None:
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [(vanish, 1014), (closing(close_payload(1012)), 1012), (close_and_vanish, 4001), (break_the_rules, 1014)],
+    [(vanish, 1012), (closing(close_payload(1012)), 1012), (close_and_vanish, 4001), (break_the_rules, 1014)],
 )
 async def test_the_worker_s_end_is_the_client_s(contexts: Contexts, script: object, code: int) -> None:
     async with (

@@ -17,8 +17,10 @@ from herdgate_gateway.errors import ConfigurationError
 __all__ = ["DynamoClient", "Place", "Reply", "opened"]
 
 OPEN_S = 10.0
-_CONNECTIONS = 64
+_CONNECTIONS = 128  # more than are claimed at once by who dials out: beats and hand overs do not wait for these
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+
+_REGION = re.compile(r"[a-z0-9-]{1,63}")
 
 Reply = Mapping[str, Any]
 
@@ -41,10 +43,12 @@ class Place:
     endpoint_url: str | None = None
 
     def __post_init__(self) -> None:
-        if not _TABLE_NAME.fullmatch(self.table):
+        if not isinstance(self.table, str) or not _TABLE_NAME.fullmatch(self.table):
             raise ConfigurationError(
                 "table", self.table, "write 3 to 255 letters, digits, dots, hyphens or underscores"
             )
+        if self.region is not None and (not isinstance(self.region, str) or not _REGION.fullmatch(self.region)):
+            raise ConfigurationError("region", self.region, "write its name, as in eu-west-1")
         if self.endpoint_url is not None and not _is_url(self.endpoint_url):
             raise ConfigurationError("endpoint_url", self.endpoint_url, "write http://host:port or https://host")
 
@@ -104,7 +108,9 @@ def _config(timeout_s: float) -> Any:
     )
 
 
-def _is_url(text: str) -> bool:
+def _is_url(text: object) -> bool:
+    if not isinstance(text, str):
+        return False
     try:
         parts = urlsplit(text)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0

@@ -81,7 +81,7 @@ class ParentCalendar:
             return last.reply
         if last and last.sequence > sequence:
             raise ValueError(f"call {sequence} was overtaken by {last.sequence}")
-        asks = list(read_batch(batch))
+        asks = list(read_batch(batch, head["workers"]))
         self._begin(head, now)
         grants = [self._grant(name, ask, head["workers"], now) for ask in asks]
         if "leave" in head:
@@ -158,7 +158,7 @@ class ParentCalendar:
         if ask.worker == NO_WORKER:
             return ""
         if ask.worker != ANY_WORKER:
-            return workers[ask.worker - 1]
+            return ask.worker
         return min(workers, key=lambda worker: self.counts.granted[f"worker:{worker}"], default=None)
 
     def _count(self, name: str, grant: Grant) -> Grant:

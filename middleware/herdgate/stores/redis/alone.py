@@ -15,7 +15,7 @@ from herdgate.stores.redis.local_rooms import LocalRooms
 from herdgate.stores.redis.local_share import LocalShare
 from herdgate.stores.redis.orders import Orders
 from herdgate.stores.redis.scripts import Script
-from herdgate.stores.redis.wire import NO_WORKER, Ask, Reply
+from herdgate.stores.redis.wire import ANY_WORKER, NO_WORKER, Ask, Reply
 
 if TYPE_CHECKING:
     from herdgate.stores.parent.link import ParentLink
@@ -107,11 +107,12 @@ class Alone:
         """What this process says to an arrival.
 
         Args:
-            workers: that it may go to, if it needs one.
+            workers: that it may go to, if any can take it.
         """
         share, worker = self.begin(now), None
         if ask.worker != NO_WORKER and self._fleet.fail != "closed":
-            worker = self._rooms.choose(workers, self._held.by_worker())
+            allowed = workers if ask.worker == ANY_WORKER else (ask.worker,)
+            worker = self._rooms.choose(allowed, self._held.by_worker())
             if worker is None:
                 return share.refuse(ask, now)._replace(full=True)
         grant = share.answer(ask, now)

@@ -44,6 +44,7 @@ from herdgate.stores.redis.wire import (
     Mode,
     Reply,
     head_of_settings,
+    named,
     pack_batch,
     pack_head,
     read_reply,
@@ -147,14 +148,15 @@ class RedisStore:
 
     async def grant(self, queued: Queued, now: float) -> Grant:
         """The calendar's answer; an arrival queued for a hint only gets one."""
-        return await self._ask("arrive" if queued.reason is None else "hint", queued.klass, queued.shown)
+        return await self._ask("arrive" if queued.reason is None else "hint", queued.klass, queued.shown, queued.worker)
 
     def begin(self, queued: Queued, now: float) -> Grant | asyncio.Future[Grant]:
         """As `grant`, without waiting: the answer, or where it will be; then call `used` once.
 
         Cancelled before it is answered, whatever is granted is given back.
         """
-        return self._begin("arrive" if queued.reason is None else "hint", queued.klass, queued.shown)
+        mode: Mode = "arrive" if queued.reason is None else "hint"
+        return self._begin(mode, queued.klass, queued.shown, queued.worker)
 
     def used(self, grant: Grant) -> None:
         """A grant from `begin` that came later is counted by its permit now, or was given back."""
@@ -163,7 +165,9 @@ class RedisStore:
 
     async def reserve(self, queued: Queued, now: float) -> Grant:
         """As `grant`, but who would be admitted gets a firm slot for this moment instead."""
-        return await self._ask("reserve" if queued.reason is None else "hint", queued.klass, queued.shown)
+        return await self._ask(
+            "reserve" if queued.reason is None else "hint", queued.klass, queued.shown, queued.worker
+        )
 
     async def hint(self, now: float, shown: Ticket | None = None, klass: int = 0) -> Grant:
         """A hint for an arrival that may not come in for another reason, not too soon."""
@@ -251,16 +255,16 @@ class RedisStore:
         v = self._carried.v(now)
         return self._wall_clock() if v is None else v
 
-    def _begin(self, mode: Mode, klass: int, shown: Ticket | None) -> Grant | asyncio.Future[Grant]:
+    def _begin(self, mode: Mode, klass: int, shown: Ticket | None, worker: str | None) -> Grant | asyncio.Future[Grant]:
         self.start()
         needs_worker = self.workers is not None and mode in ("arrive", "reserve")
-        ask = Ask(mode, klass, shown, ANY_WORKER if needs_worker else NO_WORKER)
+        ask = Ask(mode, klass, shown, (ANY_WORKER if worker is None else worker) if needs_worker else NO_WORKER)
         if self._alone.share is not None and (self._is_late or not self._link.is_up):
             return self._answer_here(ask)
         return self._batcher.add(ask).answer
 
-    async def _ask(self, mode: Mode, klass: int, shown: Ticket | None = None) -> Grant:
-        begun = self._begin(mode, klass, shown)
+    async def _ask(self, mode: Mode, klass: int, shown: Ticket | None = None, worker: str | None = None) -> Grant:
+        begun = self._begin(mode, klass, shown, worker)
         if isinstance(begun, Grant):
             return begun
         grant: Grant | None = None
@@ -306,11 +310,12 @@ class RedisStore:
 
     async def _call(self, batch: Sequence[Waiting], **more: Any) -> None:
         asks = [waiting.ask for waiting in batch]
-        data, order = pack_batch(asks)
+        workers = named(asks, self._names())
+        data, order = pack_batch(asks, workers)
         given_back, self._given_back = self._given_back, 0
         share, now = self._alone.share, self._clock()
         refill = share.refill_by(now) if share else 0.0
-        call = _Call(asks, order, self._names(), self._orders.pending(), self._alone.used.all(), refill, now)
+        call = _Call(asks, order, workers, self._orders.pending(), self._alone.used.all(), refill, now)
         try:
             head = pack_head(self._head(call, given_back) | more, self._settled)
             told = self._read(await self._link.call(DECIDE, [self._calendar_key], [head, data]), call)
@@ -376,7 +381,7 @@ class RedisStore:
                 self._hand_over(waiting.answer, self._answer_here(waiting.ask))
 
     def _answer_here(self, ask: Ask) -> Grant:
-        return self._alone.answer(ask, self._names() if ask.worker != NO_WORKER else (), self._clock())
+        return self._alone.answer(ask, self._names() if ask.worker == ANY_WORKER else (), self._clock())
 
     def _take_late(self, reply: object) -> None:
         """What comes after its deadline was settled here: what it grants too is taken off this process's share."""

@@ -7,7 +7,7 @@ the same are one record with their number; the reply has one record for each of 
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, repeat
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +23,7 @@ __all__ = [
     "Mode",
     "Reply",
     "head_of_settings",
+    "named",
     "pack_batch",
     "pack_head",
     "pack_reply",
@@ -33,7 +34,9 @@ __all__ = [
 Mode = Literal["arrive", "reserve", "hint", "defer"]
 """`hint` asks for a promise only; `defer` for a firm slot, after an admission that could not be used."""
 
-NO_WORKER, ANY_WORKER = 0, 255
+NO_WORKER, ANY_WORKER = "", "*"
+
+_ANY, _MOST_NAMES = 255, 254
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -54,13 +57,13 @@ class Ask(NamedTuple):
     Attributes:
         klass: its class, by position.
         shown: a ticket whose signature is good.
-        worker: position of the worker it needs, from 1; `NO_WORKER` or `ANY_WORKER`.
+        worker: name of the only worker that can take it; `ANY_WORKER`, or `NO_WORKER`: it needs none.
     """
 
     mode: Mode = "arrive"
     klass: int = 0
     shown: Ticket | None = None
-    worker: int = NO_WORKER
+    worker: str = NO_WORKER
 
 
 class Reply(NamedTuple):
@@ -123,12 +126,24 @@ def pack_head(head: Mapping[str, Any], settings: str) -> str:
     return f"{_encode(head)[:-1]},{settings[1:]}"
 
 
-def pack_batch(asks: Sequence[Ask]) -> tuple[bytes, list[int]]:
-    """The batch of a call, and the positions of `asks` in the order of its reply."""
+def named(asks: Iterable[Ask], workers: Sequence[str]) -> Sequence[str]:
+    """The workers that a call with these asks names: those given, and behind them who else is needed."""
+    others = {ask.worker for ask in asks} - {NO_WORKER, ANY_WORKER} - set(workers)
+    return (*workers, *sorted(others)) if others else workers
+
+
+def pack_batch(asks: Sequence[Ask], workers: Sequence[str]) -> tuple[bytes, list[int]]:
+    """The batch of a call, and the positions of `asks` in the order of its reply.
+
+    Args:
+        workers: as `named`. What is needed beyond the 254th has room for all.
+    """
+    places = {name: place for place, name in enumerate(workers[:_MOST_NAMES], 1)} | {ANY_WORKER: _ANY}
     order = sorted(range(len(asks)), key=lambda position: _rank(asks[position]))
     records = []
     for ask, same in groupby(asks[position] for position in order):
-        mode, klass, shown, worker = ask
+        mode, klass, shown, name = ask
+        worker = places.get(name, 0)
         if shown is None:
             records.append(_ASKED.pack(_MODES[mode], klass, worker, 0, sum(1 for _ in same), 0, 0))
             continue
@@ -138,13 +153,14 @@ def pack_batch(asks: Sequence[Ask]) -> tuple[bytes, list[int]]:
     return b"".join(records), order
 
 
-def read_batch(data: bytes) -> Iterator[Ask]:
+def read_batch(data: bytes, workers: Sequence[str]) -> Iterator[Ask]:
     """The arrivals of a packed batch, in its order.
 
     Raises:
-        KeyError, struct.error: it is none.
+        LookupError, struct.error: it is none.
     """
-    for mode, klass, worker, kind, number, issuer, at_ms in _ASKED.iter_unpack(data):
+    for mode, klass, place, kind, number, issuer, at_ms in _ASKED.iter_unpack(data):
+        worker = ANY_WORKER if place == _ANY else workers[place - 1] if place else NO_WORKER
         if kind == 0:
             yield from repeat(Ask(_MODE_OF[mode], klass, None, worker), number)
         else:
@@ -199,9 +215,9 @@ def _read(reply: Sequence[bytes], asks: Sequence[Ask], order: Sequence[int], wor
     )
 
 
-def _rank(ask: Ask) -> tuple[int, int, str, int]:
+def _rank(ask: Ask) -> tuple[int, int, str]:
     kind = 2 if ask.shown is None else 0 if ask.shown.kind == "firm" else 1
-    return kind, ask.klass, ask.mode, ask.worker
+    return kind, ask.klass, ask.mode
 
 
 def _told(grant: Grant, shown: Ticket | None, positions: Mapping[str, int]) -> bytes:

@@ -31,7 +31,7 @@ def head(gateway: str = "one", sequence: int = 1) -> str:
 async def admitted(link: ParentLink, count: int, *, sequence: int = 1) -> int:
     """How many of so many newcomers come in."""
     asks = [Ask()] * count
-    data, order = pack_batch(asks)
+    data, order = pack_batch(asks, ())
     reply = await link.call(DECIDE, KEYS, [head(sequence=sequence), data])
     assert isinstance(reply, list)
     return sum(grant.admitted for grant in read_reply(reply, asks, order, ()).grants)

@@ -18,7 +18,7 @@ from herdgate.core.tickets import Ticket
 from herdgate.stores.parent.decide import ParentCalendar
 from herdgate.stores.redis.scripts import Script
 from herdgate.stores.redis.store import DECIDE
-from herdgate.stores.redis.wire import Ask, Reply, head_of_settings, pack_batch, pack_head, read_reply
+from herdgate.stores.redis.wire import Ask, Reply, head_of_settings, named, pack_batch, pack_head, read_reply
 
 __all__ = ["FULL_RETRY_S", "Calls", "Fleet", "Model", "Parent", "ParkMiller"]
 
@@ -62,8 +62,9 @@ class Calls(ABC):
     ) -> Reply:
         """One call; grants come in the order of the asks."""
         self._sequence += 1
+        workers = named(asks, workers)
         told = self._head | {"gateway": gateway, "sequence": self._sequence, "seed": 1, "workers": workers}
-        data, order = pack_batch(asks)
+        data, order = pack_batch(asks, workers)
         told |= head
         settings = json.loads(head_of_settings(self.limits, herdgate.Fleet("redis://a")))
         text = pack_head(told, json.dumps({name: value for name, value in settings.items() if name not in told}))
@@ -140,7 +141,7 @@ class Model:
         for _ in range(given_back):
             calendar.give_back()
         grants: list[Grant] = [Grant(False)] * len(asks)
-        for position in pack_batch(asks)[1]:
+        for position in pack_batch(asks, ())[1]:
             grants[position] = self._answer(asks[position], now)
         return grants
 

@@ -47,10 +47,12 @@ def report(client: Redis, worker: str, capacity: int | None, state: str = "UP", 
     client.eval(REPORT.text, 1, f"{PREFIX}:calendar", *words)
 
 
-def ask(fleet: Fleet, count: int, now: float, held: Counter[str] | None = None, **head: Any) -> Reply:
-    """A call of a gateway that holds these sockets, by worker, and has so many newcomers."""
+def ask(
+    fleet: Fleet, count: int, now: float, held: Counter[str] | None = None, worker: str = ANY_WORKER, **head: Any
+) -> Reply:
+    """A call of a gateway that holds these sockets, by worker, and has so many newcomers, for this worker or any."""
     counts = {f"worker:{name}": number for name, number in (held or Counter()).items()}
-    return fleet.call([Ask(worker=ANY_WORKER)] * count, now=now, **{"counts": counts, "workers": WORKERS, **head})
+    return fleet.call([Ask(worker=worker)] * count, now=now, **{"counts": counts, "workers": WORKERS, **head})
 
 
 def granted(reply: Reply) -> Counter[str]:
@@ -91,6 +93,10 @@ class Workers(RuleBasedStateMachine):
     @rule(which=gateways, count=st.integers(0, 15), lost=st.booleans())
     def arrivals(self, which: int, count: int, lost: bool) -> None:
         self._call(self.gateways[which], count, lost=lost)
+
+    @rule(which=gateways, worker=workers, count=st.integers(0, 15))
+    def arrivals_for_one(self, which: int, worker: str, count: int) -> None:
+        self._call(self.gateways[which], count, worker=worker)
 
     @rule(which=gateways, worker=workers, count=st.integers(1, 6))
     def leave(self, which: int, worker: str, count: int) -> None:
@@ -177,18 +183,18 @@ class Workers(RuleBasedStateMachine):
     def _sockets(self, worker: str) -> int:
         return sum(gateway.held[worker] for gateway in self.gateways)
 
-    def _call(self, gateway: Gateway, count: int, *, lost: bool = False) -> None:
+    def _call(self, gateway: Gateway, count: int, *, lost: bool = False, worker: str = ANY_WORKER) -> None:
         gateway.last = (gateway.sequence, gateway.held.copy()) if gateway.sequence else None
         gateway.sequence += 1
         told = {"gateway": gateway.name, "sequence": gateway.sequence, "seen_issuer": gateway.seen}
-        reply = ask(self.fleet, count, self.now, gateway.held, **told)
-        self._check(reply, count)
+        reply = ask(self.fleet, count, self.now, gateway.held, worker, **told)
+        self._check(reply, count, WORKERS if worker == ANY_WORKER else [worker])
         if not lost:
             gateway.seen = reply.issuer
             gateway.held += granted(reply)
 
-    def _check(self, reply: Reply, count: int) -> None:
-        told = {worker for worker in WORKERS if self.state[worker] == "UP" or worker in self.mute}
+    def _check(self, reply: Reply, count: int, wanted: Sequence[str]) -> None:
+        told = {worker for worker in wanted if self.state[worker] == "UP" or worker in self.mute}
         assert set(granted(reply)) <= told
         refused = [grant for grant in reply.grants if not grant.admitted]
         assert all(grant.full and grant.ticket and grant.told_s >= 1 for grant in refused)

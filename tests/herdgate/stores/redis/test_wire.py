@@ -10,7 +10,16 @@ import pytest
 from herdgate import AdmissionClass, Fleet, Limits
 from herdgate.core.grant import Grant
 from herdgate.core.tickets import Ticket
-from herdgate.stores.redis.wire import ANY_WORKER, Ask, head_of_settings, pack_batch, pack_head, read_reply
+from herdgate.stores.redis.wire import (
+    ANY_WORKER,
+    Ask,
+    head_of_settings,
+    named,
+    pack_batch,
+    pack_head,
+    read_batch,
+    read_reply,
+)
 
 HINT, FIRM = Ticket("hint", 1_700_000_000_123, 7, 3), Ticket("firm", 1_700_000_000_456, 7, 4)
 HEAD = b"1.5 2.5 3 500 500 500 0.5 77 3 12 4 500 600 9 0.25"
@@ -19,18 +28,38 @@ RECORD = struct.Struct(">BBxxIQd")
 
 def test_batch_is_firm_slots_then_hints_then_newcomers_by_class() -> None:
     asks = [Ask(), Ask(klass=1), Ask(shown=HINT), Ask(shown=FIRM), Ask(klass=0), Ask(shown=HINT, klass=1)]
-    assert pack_batch(asks)[1] == [3, 2, 5, 0, 4, 1]
+    assert pack_batch(asks, ())[1] == [3, 2, 5, 0, 4, 1]
 
 
 def test_newcomers_who_ask_for_the_same_are_one_record() -> None:
     asks = [Ask(worker=ANY_WORKER)] * 1_000 + [Ask("reserve")] * 5
-    data, order = pack_batch(asks)
+    data, order = pack_batch(asks, ())
     assert len(data) == 2 * 24
     assert sorted(order) == list(range(1_005))
 
 
+def test_arrivals_for_one_worker_each_keep_the_order_they_came_in() -> None:
+    asks = [Ask(worker="ws://b"), Ask(worker="ws://a"), Ask(worker="ws://a"), Ask(worker="ws://b"), Ask()]
+    workers = named(asks, ["ws://a"])
+    assert workers == ("ws://a", "ws://b")
+    data, order = pack_batch(asks, workers)
+    assert order == [0, 1, 2, 3, 4], "nobody comes first for the name of his worker"
+    assert [ask.worker for ask in read_batch(data, workers)] == [ask.worker for ask in asks]
+
+
+def test_workers_that_all_are_named_stay_as_they_are() -> None:
+    workers = ["ws://b", "ws://a"]
+    assert named([Ask(worker="ws://a"), Ask(worker=ANY_WORKER), Ask()], workers) is workers
+
+
+def test_a_worker_beyond_those_that_a_call_can_name_has_room_for_all() -> None:
+    workers = [f"ws://{number}" for number in range(300)]
+    data, _ = pack_batch([Ask(worker=workers[-1]), Ask(worker=workers[253])], workers)
+    assert [ask.worker for ask in read_batch(data, workers)] == ["", workers[253]]
+
+
 def test_ticket_shown_twice_is_two_records() -> None:
-    assert len(pack_batch([Ask(shown=FIRM)] * 2)[0]) == 2 * 24
+    assert len(pack_batch([Ask(shown=FIRM)] * 2, ())[0]) == 2 * 24
 
 
 def test_head_is_json_with_the_exact_numbers() -> None:

@@ -1,0 +1,159 @@
+"""Keeps `Owners` up to date, so that an arrival waits for no read.
+
+    all shards         when it begins, when news may have been missed, and once a minute
+    one shard          strongly, when a worker says that it is not the owner, or cannot be reached; once at a time
+    shards of nobody   twice a second, as long as there are some that were asked for
+    news               over Redis: who has gained what, and which life is over
+
+While the table is away what is known stays known; without Redis changes are found by refusals and reads.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from herdgate_gateway.leases.channel import Channel, News
+from herdgate_gateway.leases.rows import SHARDS, ShardRow, shard_key
+from herdgate_gateway.leases.table import LeaseTable, TableError
+from herdgate_gateway.routing.owners import Owner, Owners
+
+__all__ = ["Directory"]
+
+ROUND_S, AGAIN_S, ORPHANS_S = 60.0, 1.0, 0.5
+READ_S = 1.0
+"""Seconds that an arrival waits for the read of its shard."""
+
+WATCH_S = 30.0
+"""Seconds that a shard of nobody is looked after since it was asked for."""
+
+_logger = logging.getLogger("herdgate.routing")
+
+
+class Directory:
+    """Of one fleet, for one gateway. Belongs to one event loop.
+
+    Args:
+        table: where shards are.
+        fleet: its name.
+        owners: what is kept up to date.
+        channel: where news is heard; None: nowhere.
+        changed: called when there is something new.
+    """
+
+    def __init__(
+        self, table: LeaseTable, fleet: str, owners: Owners, channel: Channel | None, changed: Callable[[], None]
+    ) -> None:
+        self._table, self._fleet, self._owners, self._channel = table, fleet, owners, channel
+        self._changed = changed
+        self._reads: dict[int, asyncio.Task[None]] = {}
+        self._orphans: dict[int, float] = {}
+        self._missed, self._asked = asyncio.Event(), asyncio.Event()
+        self._running: list[asyncio.Task[None]] = []
+        self.is_read = False
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        work = [self._refresh(), self._look_after_orphans()]
+        if self._channel is not None:
+            work.append(self._channel.run(self.hear, self._missed.set))
+        self._running = [asyncio.get_running_loop().create_task(each) for each in work]
+
+    async def aclose(self) -> None:
+        """End, and let go of table and channel."""
+        tasks = [*self._running, *self._reads.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._table.aclose()
+        if self._channel is not None:
+            await self._channel.aclose()
+
+    def want(self, shard: int) -> None:
+        """Somebody asks for a shard that nobody owns."""
+        if shard not in self._orphans:
+            self._asked.set()
+        self._orphans[shard] = asyncio.get_running_loop().time() + WATCH_S
+
+    async def read(self, shard: int) -> None:
+        """Read who owns a shard, strongly, and together with whoever else waits for that. It ends in time."""
+        reading = self._reads.get(shard)
+        if reading is None:
+            reading = asyncio.get_running_loop().create_task(self._read_one(shard))
+            self._reads[shard] = reading
+            reading.add_done_callback(lambda _: self._reads.pop(shard, None))
+        await asyncio.wait((reading,), timeout=READ_S)
+
+    async def _read_one(self, shard: int) -> None:
+        try:
+            await self._read([shard], strong=True)
+        except TableError as error:
+            _logger.debug("shard %d cannot be read: %s", shard, error)
+
+    async def _read(self, shards: Iterable[int], *, strong: bool) -> None:
+        items = await self._table.read_many([shard_key(self._fleet, shard) for shard in shards], strong=strong)
+        self._learn((row.shard, Owner.of(row)) for row in map(ShardRow.of, items.values()))
+
+    def _learn(self, told: Iterable[tuple[int, Owner]]) -> None:
+        news = [self._owners.learn(shard, owner) for shard, owner in told]
+        if any(news):
+            self._changed()
+
+    async def _refresh(self) -> None:
+        """All shards, now and then."""
+        is_well = True
+        while True:
+            self._missed.clear()
+            try:
+                await self._read(range(SHARDS), strong=False)
+                if not is_well:
+                    _logger.warning("the lease table answers again")
+                is_well = self.is_read = True
+            except TableError as error:
+                if is_well:
+                    _logger.warning("the lease table does not answer, so owners are those known by now: %s", error)
+                is_well = False
+            await _wait(self._missed, ROUND_S if is_well else AGAIN_S)
+
+    async def _look_after_orphans(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._asked.wait()
+            now = loop.time()
+            waiting = set(self._owners.orphans(self._orphans))
+            self._orphans = {shard: end for shard, end in self._orphans.items() if end > now and shard in waiting}
+            if not self._orphans:
+                self._asked.clear()
+                continue
+            try:
+                await self._read(self._orphans, strong=False)
+            except TableError as error:
+                _logger.debug("shards without an owner cannot be read: %s", error)
+            await asyncio.sleep(ORPHANS_S)
+
+    def hear(self, news: News) -> None:
+        """What the channel brings."""
+        inc, told = news.get("dead"), news.get("owner")
+        if isinstance(inc, str):
+            self._owners.bury(inc)
+            self._changed()
+        elif isinstance(told, dict):
+            self._learn(_gains(told, news.get("epochs")))
+
+
+def _gains(owner: dict[str, Any], epochs: Any) -> Iterable[tuple[int, Owner]]:
+    """What an owner says that it has gained; nothing of what makes no sense."""
+    worker, inc, addr = owner.get("worker"), owner.get("inc"), owner.get("addr")
+    if not (isinstance(worker, str) and isinstance(inc, str) and isinstance(addr, str) and isinstance(epochs, dict)):
+        return
+    for shard, epoch in epochs.items():
+        if shard.isdecimal() and int(shard) < SHARDS and isinstance(epoch, int) and epoch > 0:
+            yield int(shard), Owner(worker, inc, addr, epoch)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
