@@ -15,6 +15,7 @@ PACKAGES = [
     ROOT / "middleware" / "herdgate",
     ROOT / "gateway" / "herdgate_gateway",
     ROOT / "loadtest" / "herdgate_loadtest",
+    ROOT / "clients" / "python" / "herdgate_client",
 ]
 CORE = PACKAGES[0] / "core"
 

@@ -1,0 +1,85 @@
+"""One handshake after another to one URL, with the arguments of `websockets.connect`.
+
+Rules: every try begins at the URL as given, whatever a redirect made of it last time. What is wrong with the URL or an
+argument is said when a `Dialer` is made. A socket is never left open: `leave` ends it even if it is cancelled.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as websockets_connect
+from websockets.datastructures import Headers
+from websockets.exceptions import InvalidURI, NegotiationError
+from websockets.uri import parse_uri
+
+from herdgate_client.errors import ConfigurationError
+
+__all__ = ["Dialer", "leave"]
+
+_OURS = {
+    "process_exception": "what is final is decided here",
+    "reconnect_delays": "write base_s and cap_s",
+    "sock": "one socket serves one try; write host and port",
+}
+
+
+class Dialer:
+    """Opens sockets.
+
+    Attributes:
+        where: the URL without query and password, for people.
+
+    Raises:
+        ConfigurationError: the URL is none of a WebSocket, or an argument makes no sense for more than one try.
+        TypeError, ValueError: as `websockets.connect`.
+    """
+
+    def __init__(self, url: str, arguments: dict[str, Any]) -> None:
+        for name in arguments.keys() & _OURS:
+            raise ConfigurationError(name, arguments[name], _OURS[name])
+        self.where = _check(url)
+        self._url = url
+        self._arguments = arguments
+        self._headers = arguments.get("additional_headers")
+        websockets_connect(url, **arguments)  # says now what is wrong with them
+
+    async def dial(self, shown: dict[str, str]) -> ClientConnection:
+        """Open a socket.
+
+        Args:
+            shown: headers in place of those of the same name.
+
+        Raises:
+            OSError: no connection, or a timeout.
+            WebSocketException: no agreement; `NegotiationError` where no subprotocol of those offered was chosen, which
+                browsers do not take either.
+        """
+        headers = Headers(self._headers or {})
+        for name, value in shown.items():
+            if name in headers:
+                del headers[name]
+            headers[name] = value
+        ws = await websockets_connect(self._url, **{**self._arguments, "additional_headers": headers})
+        if self._arguments.get("subprotocols") and ws.subprotocol is None:
+            await leave(ws)
+            raise NegotiationError("the server chose no subprotocol of those offered")
+        return ws
+
+
+async def leave(ws: ClientConnection) -> None:
+    """Close a socket in good order, or at once if that is cancelled."""
+    try:
+        await ws.close()
+    finally:
+        ws.transport.abort()
+
+
+def _check(url: str) -> str:
+    try:
+        parse_uri(url)
+        parts = urlsplit(url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))
+    except (InvalidURI, ValueError) as error:
+        raise ConfigurationError("url", url, "write a WebSocket URL, as in wss://chat.example/ws") from error
