@@ -9,10 +9,13 @@ Rules:
 - what is ours stands at a boundary only: a close frame between two frames, a message between two messages;
 - a close frame is passed on once it is whole, and only if it may be sent; nothing after it is;
 - a leg is read while the far one takes what is read, or while what is read is dropped;
-- a leg that is told and not heard from is read on, for its close frame.
+- a leg that is told and not heard from is read on, for its close frame;
+- what is written to a leg goes straight to its descriptor while its transport has nothing left to write, as the way
+  through that is longer; the rest, and every error, is the transport's. Never over TLS, nor before `start`.
 """
 
 import asyncio
+from os import write as write_now
 from typing import TYPE_CHECKING
 
 from herdgate_gateway.splice.frames import close_size, is_sound_close
@@ -36,18 +39,25 @@ class Half(asyncio.Protocol):
         far: the other leg; to be set before anything arrives.
         eof: nothing more will arrive.
         gone: the connection is gone.
+        has_moved: bytes have come; to be reset by whoever asks.
         paused_at: since when it does not take what is written, in the loop's seconds; None: it does.
     """
 
     __slots__ = (
         "_close",
+        "_descriptor",
         "_held",
         "_is_broken",
+        "_is_clear",
+        "_is_quick",
         "_is_slow",
+        "_sizes",
+        "_starts",
         "_texts",
         "eof",
         "far",
         "gone",
+        "has_moved",
         "joint",
         "paused_at",
         "said",
@@ -62,19 +72,23 @@ class Half(asyncio.Protocol):
         self.joint, self.transport, self.scanner = joint, transport, scanner
         self._held = b""  # a header in two parts, or a close frame that is not whole
         self._close = self._texts = b""  # frames of ours that wait for their place
-        self._is_slow = self._is_broken = self.said = self.told = self.eof = self.gone = False
+        self._sizes, self._starts = scanner.sizes, scanner.starts
+        self._is_quick = True  # a short message that comes whole may pass as it is
+        self._is_clear = False  # there is a descriptor, and nothing that the transport has left to write
+        self._descriptor = -1
+        self._is_slow = self._is_broken = self.said = self.told = self.eof = self.gone = self.has_moved = False
         self.paused_at: float | None = None
 
     # What the event loop calls.
 
     def data_received(self, data: bytes) -> None:
         """Bytes from this leg."""
-        passed = 0 if self._is_slow else self.scanner.feed(data)
-        if passed == len(data):
-            self.joint.has_moved = True
-            self.far.transport.write(data)
+        size = len(data)
+        if self._is_quick and size > 1 and self._sizes[data[1]] == size and self._starts[data[0]]:
+            self.has_moved = True
+            self.far.write(data)
         else:
-            self._follow(data, passed)
+            self._read(data)
 
     def eof_received(self) -> bool:
         """This leg sends no more; it may still read. Over TLS that does not exist, and the connection ends."""
@@ -107,6 +121,25 @@ class Half(asyncio.Protocol):
 
     # What the joint calls.
 
+    def start(self) -> None:
+        """Be the protocol of the transport. It must not be lost: its descriptor may be somebody else's by now."""
+        self.transport.set_protocol(self)
+        if self.transport.can_write_eof():
+            self._descriptor = self.transport.get_extra_info("socket").fileno()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Send this; what is not taken now is the transport's to send."""
+        if self._is_clear:
+            try:
+                sent = write_now(self._descriptor, data)
+            except OSError:  # the transport meets one too, and does what has to be done
+                sent = 0
+            if sent == len(data):
+                return
+            data = memoryview(data)[sent:]
+        self.transport.write(data)
+        self._is_clear = self._descriptor >= 0 and not self.transport.get_write_buffer_size()
+
     def say(self, message: bytes) -> None:
         """Write a message of ours, in one frame, at the next place between two."""
         if not self.told and not self._close:
@@ -134,7 +167,7 @@ class Half(asyncio.Protocol):
 
     def follow_slowly(self) -> None:
         """From now on bytes of this leg need a closer look."""
-        self._is_slow = True
+        self._is_slow, self._is_quick = True, False
         self.regulate()
 
     def regulate(self) -> None:
@@ -152,11 +185,20 @@ class Half(asyncio.Protocol):
     def _waits(self) -> bool:
         return bool(self._close or self._texts) and not self.told
 
+    def _read(self, data: bytes) -> None:
+        passed = 0 if self._is_slow else self.scanner.feed(data)
+        if passed == len(data):
+            self.has_moved = True
+            self.far.write(data)
+        else:
+            self._follow(data, passed)
+        self._is_quick = self.scanner.between_messages and not self._is_slow
+
     def _follow(self, data: bytes, passed: int) -> None:
         """Pass on what may pass, and see what it is that may not."""
         if self.said or self._is_broken:
             return
-        self.joint.has_moved = True
+        self.has_moved = True
         if self._is_slow:
             data = self._held + data
             passed = self._splice(memoryview(data))
@@ -186,19 +228,19 @@ class Half(asyncio.Protocol):
 
     def _forward(self, view: memoryview) -> None:
         if view and not self.far.told:
-            self.far.transport.write(view)
+            self.far.write(view)
 
     def _put_in(self) -> None:
         """Write what waits, if this is the place."""
         scanner = self.far.scanner
         if self._texts and scanner.between_messages and not self.told:
-            self.transport.write(self._texts)
+            self.write(self._texts)
             self._texts = b""
         if self._close and scanner.at_boundary and not self.told:
             self._write_close(self._close)
 
     def _write_close(self, close: bytes) -> None:
-        self.transport.write(close)
+        self.write(close)
         self._close = self._texts = b""
         self.told = True
         self.far.follow_slowly()

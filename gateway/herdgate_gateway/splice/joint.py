@@ -41,9 +41,6 @@ class Joint:
         sweeper: keeps the time for it.
         ended: called once, when both connections are gone.
         invite: calls the client back, if its worker is lost.
-
-    Attributes:
-        has_moved: bytes have come since `look_around` was asked.
     """
 
     __slots__ = (
@@ -60,7 +57,6 @@ class Joint:
         "_settings",
         "_sweeper",
         "_worker",
-        "has_moved",
     )
 
     def __init__(
@@ -78,7 +74,7 @@ class Joint:
         self._born = self._moved_at = self.now()
         self._expires_at = _expiry(self._born, settings.max_age_s)
         self._ends_at: float | None = None
-        self._is_cut = self._is_over = self.has_moved = False
+        self._is_cut = self._is_over = False
         self._client = Half(self, client, _scanner(settings, upstream, is_masked=True))
         self._worker = Half(self, upstream.transport, _scanner(settings, upstream, is_masked=False))
         self._client.far, self._worker.far = self._worker, self._client
@@ -94,12 +90,14 @@ class Joint:
         lost = [client] if client.transport.is_closing() else []
         lost += [worker] if upstream.is_lost else []
         for half in (client, worker):
-            half.transport.set_write_buffer_limits(high=HIGH_WATER)
-            if half not in lost:
-                half.transport.set_protocol(half)
-        client.transport.write(upstream.head)
+            half.told = half in lost
+            if not half.told:
+                half.transport.set_write_buffer_limits(high=HIGH_WATER)
+                half.start()
+        if not client.told:
+            client.write(upstream.head)
         for half, data in ((worker, upstream.first), (client, early)):
-            if data:
+            if data and not half.far.told:
                 half.data_received(data)
             half.regulate()
         for half in lost:
@@ -151,9 +149,12 @@ class Joint:
 
     def look_around(self, now: float) -> None:
         """End what has been idle for too long, or there."""
-        idle_s = self._settings.idle_s
-        if self.has_moved:
-            self.has_moved, self._moved_at = False, now
+        if self._is_over:
+            return
+        idle_s, client, worker = self._settings.idle_s, self._client, self._worker
+        if client.has_moved or worker.has_moved:
+            client.has_moved = worker.has_moved = False
+            self._moved_at = now
         elif idle_s is not None and now - self._moved_at >= idle_s:
             self._end(IDLE)
         if self._expires_at is not None and now >= self._expires_at:

@@ -3,6 +3,10 @@
     passed = scanner.feed(chunk)     # so many leading bytes may pass
     rest = chunk[passed:]            # with `stopped` None: a header in two parts; offer it again before what comes
 
+Most chunks are one short message, whole. Between messages, such a one changes nothing here, so it need not be fed:
+
+    scanner.sizes[chunk[1]] == len(chunk) and scanner.starts[chunk[0]]
+
 Rules:
 - nothing of a frame passes before its whole header is read and found good, so what has passed ends at a boundary, or
   within a payload; a payload is counted, and neither unmasked nor copied;
@@ -13,13 +17,14 @@ Rules:
 - reserved bits are left to the endpoints if they have agreed on an extension, but for those of control frames.
 """
 
+from functools import cache
 from typing import Final, Literal
 
 __all__ = ["Scanner", "Stop"]
 
 Stop = Literal["close", "too big", "breach"]
 
-LONGEST_CONTROL = 125
+LONGEST_SHORT = LONGEST_CONTROL = 125
 LONGEST = (1 << 63) - 1  # RFC 6455 section 5.2
 UNLIMITED = 1 << 128
 
@@ -51,6 +56,14 @@ def _kinds(*, is_extended: bool) -> tuple[bytes, bytes]:
 
 _PLAIN: Final = _kinds(is_extended=False)
 _EXTENDED: Final = _kinds(is_extended=True)
+_STARTS: Final = {kinds: tuple(kind == _WHOLE for kind in kinds) for kinds in (_PLAIN[0], _EXTENDED[0])}
+
+
+@cache
+def _sizes(mask: int, header: int, longest: int) -> tuple[int, ...]:
+    """By second byte: how long a frame is in all. -1: more than is short, or masked in the wrong way."""
+    payloads = (second ^ mask for second in range(256))
+    return tuple(header + payload if payload <= longest else -1 for payload in payloads)
 
 
 class Scanner:
@@ -63,6 +76,8 @@ class Scanner:
         max_message_bytes: the longest message, the sum of its fragments.
 
     Attributes:
+        sizes: by the second byte of a short message in one frame: bytes in all; -1: it is none.
+        starts: by the first byte: whether it begins a message in one frame.
         stopped: why nothing more passes; None: it goes on.
     """
 
@@ -74,8 +89,9 @@ class Scanner:
         "_max_frame",
         "_max_message",
         "_message",
-        "_short",
         "_tables",
+        "sizes",
+        "starts",
         "stopped",
     )
 
@@ -84,7 +100,8 @@ class Scanner:
         self._tables = _EXTENDED if is_extended else _PLAIN
         self._kinds = self._tables[0]
         self._max_frame, self._max_message = max_frame_bytes, max_message_bytes
-        self._short = min(LONGEST_CONTROL, max_frame_bytes, max_message_bytes) + self._header
+        self.sizes = _sizes(self._mask, self._header, min(LONGEST_SHORT, max_frame_bytes, max_message_bytes))
+        self.starts = _STARTS[self._kinds]
         self._left = 0  # bytes to come of the frame that is passing
         self._message = 0  # bytes of the fragmented message so far
         self.stopped: Stop | None = None
@@ -105,10 +122,6 @@ class Scanner:
         if left >= size:
             self._left = left - size
             return size
-        # One short message, whole: most chunks are that.
-        if not left and self._header <= size <= self._short and data[1] ^ self._mask == size - self._header:  # noqa: SIM102
-            if self._kinds[data[0]] == _WHOLE:
-                return size
         return self._walk(data)
 
     def feed_frame(self, data: bytes | memoryview) -> int:

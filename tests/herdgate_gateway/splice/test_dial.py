@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -23,6 +25,8 @@ from tests.herdgate_gateway.gateways import (
 )
 from tests.herdgate_gateway.splice.fronts import scope_of, splice
 from tests.wire import handshake, knock, raw
+
+PAIRS = 50
 
 Script = Callable[[Visitor], Awaitable[None]]
 QUICK = RelaySettings(setup_s=0.3, close_s=0.5)
@@ -195,3 +199,27 @@ async def test_a_worker_that_took_the_handshake_of_a_client_that_has_left_is_tol
         upstream.discard()
         assert pool.snapshot()[0].open == 0
         await until(lambda: worker.ended == [(1001, "")], f"{worker.ended}")
+
+
+async def test_what_a_client_said_to_a_worker_that_is_lost_goes_to_nobody_who_has_its_descriptor_now() -> None:
+    near, far = socket.socketpair()
+    client, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, sock=near)
+    async with echo_worker() as worker:
+        relay, ended = SpliceRelay(WorkerPool([worker.url]), QUICK, Forwarding()), asyncio.Event()
+        upstream = await relay.dial(scope_of(handshake("/ws")), None)
+        descriptor = upstream.transport.get_extra_info("socket").fileno()
+        upstream.transport.abort()
+        await until(lambda: upstream.is_lost, "the worker is lost")
+        with ExitStack() as stack:
+            pairs = [socket.socketpair() for _ in range(PAIRS)]
+            for one in (far, *(one for pair in pairs for one in pair)):
+                stack.enter_context(one)
+            (stranger,) = [
+                b if a.fileno() == descriptor else a for a, b in pairs if descriptor in (a.fileno(), b.fileno())
+            ]
+            stranger.setblocking(False)
+            relay.join(upstream, client, ended.set, frame(1, b"x", mask=True) * 2)
+            with pytest.raises(BlockingIOError):
+                stranger.recv(1)
+            far.close()
+            await asyncio.wait_for(ended.wait(), 5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -88,6 +89,45 @@ async def test_a_client_that_does_not_read_stops_its_worker_and_loses_nothing() 
             assert isinstance(message, bytes)
             assert int.from_bytes(message[:4], "big") == number
         stalled.transport.abort()
+        await front.is_idle()
+
+
+def numbered(number: int) -> bytes:
+    return frame(2, number.to_bytes(4, "big") * 25)
+
+
+async def test_short_messages_come_behind_those_that_were_not_taken() -> None:
+    loop, visits = asyncio.get_running_loop(), asyncio.Queue[Visitor]()
+
+    async def listens(visit: Visitor) -> None:
+        await visit.accept()
+        visits.put_nowait(visit)
+        await visit.reader.read()
+
+    async with scripted_worker(listens) as worker, splice([worker.url]) as front:
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await loop.sock_connect(client, ("127.0.0.1", front.port))
+            await loop.sock_sendall(client, handshake("/ws"))
+            got = b""
+            while b"\r\n\r\n" not in got:
+                got += await loop.sock_recv(client, 1)
+            visit, leg, sent = await visits.get(), (await front.has_joined())._client.transport, 0
+            leg.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            while not leg.get_write_buffer_size():
+                await visit.send(numbered(sent))
+                await asyncio.sleep(0)  # one at a time, or much more would wait than has to
+                sent += 1
+            got = b""
+            for _ in range(1000):
+                await visit.send(numbered(sent))
+                sent += 1
+                got += await loop.sock_recv(client, 102)
+            expected = b"".join(map(numbered, range(sent)))
+            while len(got) < len(expected):
+                got += await asyncio.wait_for(loop.sock_recv(client, 65_536), WAIT_S)
+            assert got == expected
         await front.is_idle()
 
 

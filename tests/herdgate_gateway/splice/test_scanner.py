@@ -184,6 +184,24 @@ def test_nothing_of_a_frame_over_a_limit_passes(
     assert scanned.at_boundary
 
 
+@given(
+    start=st.tuples(st.integers(0, 255), st.integers(0, 255)), more=st.integers(0, 140), limits=st.tuples(SIZES, SIZES)
+)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("extended", [False, True])
+def test_what_is_taken_for_a_short_message_would_pass_and_leave_everything_as_it_was(
+    start: tuple[int, int], more: int, limits: tuple[int, int], masked: bool, extended: bool
+) -> None:
+    one = scanner(masked=masked, extended=extended, frame_bytes=limits[0], message_bytes=limits[1])
+    first, second = start
+    data = bytes(start) + b"x" * more
+    is_whole = len(data) == (second & 0x7F) + (6 if masked else 2) and second & 0x7F <= 125
+    is_taken = one.sizes[second] == len(data) and one.starts[first]
+
+    assert is_taken == (first & 0x8F in (0x81, 0x82) and is_whole and one.feed(data) == len(data))
+    assert one.between_messages or not is_taken
+
+
 def test_a_chunk_within_a_payload_passes_whole() -> None:
     one = scanner()
     assert one.feed(frame(2, b"x" * 70_000)[:50]) == 50
