@@ -19,6 +19,7 @@ import uvloop
 import herdgate
 from herdgate_gateway.admin import AdminServer, Status
 from herdgate_gateway.app import Gateway
+from herdgate_gateway.connections.opening import open_connections
 from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.descriptors import raise_limit
 from herdgate_gateway.errors import SettingsError
@@ -92,7 +93,7 @@ async def _serve_on(listeners: list[socket.socket], settings: Settings, read: Ca
     view = PublishedView(
         gateway, partial(_take, gateway), lambda _: server.started and gateway.is_ready and not server.should_exit
     )
-    admin = AdminServer(view, settings.admin.settings())
+    admin = AdminServer(view, settings.admin.settings(), open_connections(settings))
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
         admin.start()

@@ -6,6 +6,7 @@
     GET  /status.json   every count
     POST /rate          rate=<admissions per second>, or rate=none, for one process without a fleet
     POST /fraction      fraction=<0 to 1>
+    /connections        see `connection_routes`
 
 Only `Access` stands between a POST and the gateway. What is wrong with a request is said in one line.
 """
@@ -27,8 +28,10 @@ from starlette.routing import Route
 from herdgate import ConfigurationError, GateSnapshot
 from herdgate.core.numbers import MOST_RATE, check_number, check_rate
 from herdgate_gateway.admin.access import Access
+from herdgate_gateway.admin.connection_routes import connection_routes
 from herdgate_gateway.admin.metrics import registry
 from herdgate_gateway.admin.view import Status, View, WorkerStatus, children_not_ready, reason_not_ready
+from herdgate_gateway.connections.store import Connections
 
 __all__ = ["routes"]
 
@@ -43,13 +46,14 @@ OR_NONE = ", or rate=none for no limit"
 SEND_FRACTION = "send fraction= and a share from 0 to 1"
 
 
-def routes(view: View, access: Access, stale_after_s: float) -> Starlette:
+def routes(view: View, access: Access, stale_after_s: float, connections: Connections | None = None) -> Starlette:
     """The app of one listener.
 
     Args:
         view: the gateway.
         access: who may change something.
         stale_after_s: age of the status from which the main loop counts as blocked, seconds.
+        connections: what may be read and changed of them; None: there are none.
     """
     endpoints = _Endpoints(view, access, stale_after_s)
     return Starlette(
@@ -60,6 +64,7 @@ def routes(view: View, access: Access, stale_after_s: float) -> Starlette:
             Route("/status.json", endpoints.status, methods=["GET"]),
             Route("/rate", endpoints.rate, methods=["POST"]),
             Route("/fraction", endpoints.fraction, methods=["POST"]),
+            *connection_routes(connections, access),
         ],
         exception_handlers={ConfigurationError: _bad_request},
     )

@@ -22,6 +22,7 @@ from herdgate_gateway.admin.access import check_token, everyone, nobody, token_h
 from herdgate_gateway.admin.listener import Listener
 from herdgate_gateway.admin.routes import routes
 from herdgate_gateway.admin.view import View
+from herdgate_gateway.connections.store import Connections
 from herdgate_gateway.listeners import open_listeners
 
 __all__ = ["AdminServer", "AdminSettings"]
@@ -65,11 +66,13 @@ class AdminServer:
     Args:
         view: the gateway.
         settings: where it listens.
+        connections: used in its loop only, and closed there; None: it says that there are none.
     """
 
-    def __init__(self, view: View, settings: AdminSettings) -> None:
+    def __init__(self, view: View, settings: AdminSettings, connections: Connections | None = None) -> None:
         self._view = view
         self._settings = settings
+        self._connections = connections
         self._http: list[socket.socket] = []
         self._control: list[socket.socket] = []
         self._thread: threading.Thread | None = None
@@ -140,12 +143,14 @@ class AdminServer:
             await self._stop.wait()
         for listener in listeners:
             await listener.close()
+        if self._connections is not None:
+            await self._connections.aclose()
 
     def _listeners(self) -> list[Listener]:
         view, settings = self._view, self._settings
         access = nobody if settings.token is None else token_holders(settings.token)
-        listeners = [Listener(routes(view, access, settings.stale_after_s), self._http)]
-        return [*listeners, Listener(routes(view, everyone, settings.stale_after_s), self._control)]
+        apps = [routes(view, who, settings.stale_after_s, self._connections) for who in (access, everyone)]
+        return [Listener(app, sockets) for app, sockets in zip(apps, (self._http, self._control), strict=True)]
 
 
 class _Failures:

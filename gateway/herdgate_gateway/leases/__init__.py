@@ -6,10 +6,11 @@
                                  when one may act, who is dead, who ranks first, what to look at, what is held (pure)
     registration, beat, members, sweep, handover, effects
                                  the parts of one life, each with its rules
-    owner                        a worker: one life after the other, made of these
+    owner, present, setup        a worker: one life after the other, made of these
     beat_thread, guardian, notices
                                  beats on a thread of their own, a parent that tells of a crash at once, news over Redis
-    holding, command             a worker that only owns; `herdgate leases`
+    worker_process               what every process is made of that owns shards
+    holding, command, options    a worker that only owns; `herdgate leases`
 
 An inc names one life of one process, (shard, epoch) one ownership. A write carries both, so it needs no lock.
 """

@@ -36,11 +36,14 @@ __all__ = [
     "set_state",
     "take",
     "tombstone",
+    "want_started",
+    "want_stopped",
 ]
 
 _GENERATION_BITS = 40
 
 _ALIVE = IsNot("st", "DEAD")
+_ANYHOW = Either((PRESENT, ABSENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +149,24 @@ def checkpoint(fleet: str, connection_id: str, epoch: int, last_seq: int) -> Wri
     newer = Either((Missing("last_seq"), Below("last_seq", last_seq)))
     condition = All((PRESENT, AtMost("epoch", epoch), newer))
     return Write(connection_key(fleet, connection_id), condition, {"last_seq": last_seq})
+
+
+def want_started(fleet: str, connection_id: str, attrs: Mapping[str, Any] | None) -> Write:
+    """Have a connection run, in whoever owns its shard; it is made if there is none.
+
+    Args:
+        attrs: for who serves it; None: those that are there stay.
+    """
+    sets: dict[str, Any] = {"want": "STARTED", "ttl": None}
+    return Write(connection_key(fleet, connection_id), _ANYHOW, sets if attrs is None else {**sets, "attrs": attrs})
+
+
+def want_stopped(fleet: str, connection_id: str, ttl: int) -> Write:
+    """Have a connection not run any more.
+
+    Its row stays, as its epoch does: on a new row without one a stale owner's late claim would be accepted.
+
+    Args:
+        ttl: Unix time, seconds, from which on the row is garbage.
+    """
+    return Write(connection_key(fleet, connection_id), PRESENT, {"want": "STOPPED", "ttl": ttl})

@@ -14,16 +14,28 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from herdgate.stores.redis.address import Address
 
-__all__ = ["Channel", "News", "open_channel"]
+__all__ = ["Channel", "News", "Publishing", "open_channel", "open_redis"]
 
 News = Mapping[str, Any]
 
 _AGAIN_S, _PUBLISH_S = 1.0, 0.5
 _logger = logging.getLogger("herdgate.leases")
+
+
+class Publishing(Protocol):
+    """Where news is told: as `Channel`."""
+
+    async def publish(self, news: News) -> None:
+        """Tell everybody, or nobody; never raises."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what is held open."""
+        ...
 
 
 class Channel:
@@ -72,7 +84,12 @@ class Channel:
 
 
 def open_channel(url: str, fleet: str, field: str = "redis") -> Channel:
-    """That of a fleet. Redis is not asked yet.
+    """That of a fleet; as `open_redis`."""
+    return Channel(open_redis(url, field), f"herdgate:leases:{fleet}")
+
+
+def open_redis(url: str, field: str = "redis") -> Any:
+    """A client of redis-py's asyncio kind, not connected yet.
 
     Args:
         url: as for `herdgate.Fleet`.
@@ -85,14 +102,13 @@ def open_channel(url: str, fleet: str, field: str = "redis") -> Channel:
     make = address.connection_class  # names what is missing
     from redis.asyncio import ConnectionPool, Redis, Sentinel
 
-    name = f"herdgate:leases:{fleet}"
     if address.kind == "sentinel":
         make_sentinel: Callable[..., Any] = Sentinel
         sentinel = make_sentinel(address.nodes, sentinel_kwargs={}, ssl=address.has_tls, **address.options)
-        return Channel(sentinel.master_for(address.service), name)
+        return sentinel.master_for(address.service)
     # Every node of a cluster passes on what is published at any of them.
     place: dict[str, Any] = dict(zip(("host", "port"), address.nodes[0], strict=True)) if address.nodes else {}
-    return Channel(Redis.from_pool(ConnectionPool(connection_class=make, **place, **address.options)), name)
+    return Redis.from_pool(ConnectionPool(connection_class=make, **place, **address.options))
 
 
 def _read(data: Any) -> News | None:

@@ -1,52 +1,43 @@
 """`herdgate leases`: makes the lease table, shows who is in it, fences a worker, and says what it costs."""
 
-import asyncio
 import json
-import re
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
-from herdgate_gateway.errors import ConfigurationError, HerdgateError
+from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.leases import plan as planning
 from herdgate_gateway.leases.acts import fence_child
-from herdgate_gateway.leases.dynamo import DynamoLeases, Place
+from herdgate_gateway.leases.at_table import run, with_table
+from herdgate_gateway.leases.dynamo import Place
 from herdgate_gateway.leases.dynamo.schema import create_table
 from herdgate_gateway.leases.listing import columns, owners_text, ownership, workers_text
+from herdgate_gateway.leases.options import (
+    EndpointOption,
+    FleetOption,
+    JsonOption,
+    LeaseOption,
+    RedisOption,
+    RegionOption,
+    TableOption,
+    check_fleet,
+    check_name,
+)
 from herdgate_gateway.leases.rows import SHARDS, ShardRow, WorkerRow, shard_key, worker_key, worker_partitions
-from herdgate_gateway.leases.table import Done, LeaseTable, Lost, Outcome, TableError
+from herdgate_gateway.leases.table import Done, LeaseTable, Lost, Outcome
 
 __all__ = ["fence", "hold", "init", "leases", "owners", "plan", "workers"]
 
 leases = typer.Typer(no_args_is_help=True, help="The lease table of workers: make it, look into it, plan for it.")
-
-TableOption = Annotated[str, typer.Option("--table", envvar="HERDGATE_LEASES__TABLE", help="Name of the table.")]
-RegionOption = Annotated[
-    str | None,
-    typer.Option("--region", envvar="HERDGATE_LEASES__REGION", help="AWS region. Default: as AWS's own tools find it."),
-]
-EndpointOption = Annotated[
-    str | None,
-    typer.Option("--endpoint-url", envvar="HERDGATE_LEASES__ENDPOINT_URL", help="Another endpoint than the region's."),
-]
-FleetOption = Annotated[
-    str, typer.Option("--fleet", envvar="HERDGATE_FLEET__NAME", help="Fleet whose workers and shards are meant.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
-
-_CALL_S = 10.0  # whoever types may be far away
-_NAME = re.compile("[A-Za-z0-9_.-]{1,64}")
-_T = TypeVar("_T")
 
 
 @leases.command()
 def init(*, table: TableOption, region: RegionOption = None, endpoint_url: EndpointOption = None) -> None:
     """Make the table, or check the one that is there; harmless to repeat."""
     place = Place(table, region, endpoint_url)
-    made = _run(create_table(place))
+    made = run(create_table(place))
     typer.echo(f"{place}: {'made' if made else 'is there'}, and ready")
 
 
@@ -60,8 +51,8 @@ def workers(
     as_json: JsonOption = False,
 ) -> None:
     """Show the workers of a fleet: who lives, who is draining, who is dead."""
-    _check_fleet(fleet)
-    rows = _with_table(Place(table, region, endpoint_url), lambda table: _workers(table, fleet))
+    check_fleet(fleet)
+    rows = with_table(Place(table, region, endpoint_url), lambda table: _workers(table, fleet))
     typer.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else workers_text(rows))
 
 
@@ -75,14 +66,14 @@ def owners(
     as_json: JsonOption = False,
 ) -> None:
     """Show who owns which shards, and which belong to nobody who lives."""
-    _check_fleet(fleet)
+    check_fleet(fleet)
 
     async def read(table: LeaseTable) -> tuple[list[ShardRow], list[WorkerRow]]:
         keys = [shard_key(fleet, shard) for shard in range(SHARDS)]
         items = await table.read_many(keys, strong=True)
         return [ShardRow.of(item) for item in items.values()], await _workers(table, fleet)
 
-    found = ownership(*_with_table(Place(table, region, endpoint_url), read))
+    found = ownership(*with_table(Place(table, region, endpoint_url), read))
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else owners_text(found))
 
 
@@ -97,9 +88,9 @@ def fence(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Declare a worker dead, so that others take what it owns at once."""
-    _check_fleet(fleet)
+    check_fleet(fleet)
     place = Place(table, region, endpoint_url)
-    item = _with_table(place, lambda table: table.read(worker_key(fleet, worker), strong=True))
+    item = with_table(place, lambda table: table.read(worker_key(fleet, worker), strong=True))
     if item is None:
         raise HerdgateError(f"{place}: no worker {worker} in fleet {fleet}; `herdgate leases list` shows who is there")
     row = WorkerRow.of(item)
@@ -108,7 +99,7 @@ def fence(
         return
     if not yes:
         typer.confirm(f"{_what_fencing_means(row)} Go on?", abort=True, err=True)
-    outcome = _with_table(place, lambda table: table.write(fence_child(fleet, worker, row.inc)))
+    outcome = with_table(place, lambda table: table.write(fence_child(fleet, worker, row.inc)))
     typer.echo(_fenced(outcome, row, place))
 
 
@@ -120,11 +111,8 @@ def hold(
     region: RegionOption = None,
     endpoint_url: EndpointOption = None,
     fleet: FleetOption = "default",
-    redis: Annotated[
-        str | None,
-        typer.Option("--redis", envvar="HERDGATE_FLEET__REDIS", help="URL for news between workers. Default: none."),
-    ] = None,
-    lease_s: Annotated[float, typer.Option("--lease-s", min=0.3, max=600, help="Seconds; a beat is a third.")] = 3.0,
+    redis: RedisOption = None,
+    lease_s: LeaseOption = 3.0,
     connections: Annotated[
         list[str] | None, typer.Option("--connection", help="Claim this one where it is owned; may be given again.")
     ] = None,
@@ -133,15 +121,14 @@ def hold(
 
     Each gain and loss is a line of JSON, with the moment by the boot clock.
     """
-    _check_fleet(fleet)
-    _check_name("WORKER", worker)
+    check_fleet(fleet)
+    check_name("WORKER", worker)
     from herdgate_gateway.leases.holding import Holding
     from herdgate_gateway.leases.holding import hold as run
+    from herdgate_gateway.leases.worker_process import Joining
 
-    holding = Holding(
-        table, region, endpoint_url, fleet, worker, socket.gethostname(), redis, lease_s, tuple(connections or ())
-    )
-    raise typer.Exit(run(holding))
+    joining = Joining(table, region, endpoint_url, fleet, worker, socket.gethostname(), 1, redis, lease_s)
+    raise typer.Exit(run(Holding(joining, tuple(connections or ()))))
 
 
 @leases.command()
@@ -212,30 +199,3 @@ def _fenced(outcome: Outcome, row: WorkerRow, place: Place) -> str:
             raise HerdgateError(f"{place}: another life of {row.worker} has begun meanwhile; nothing was done")
         case _:
             raise HerdgateError(f"nobody can tell whether {row.worker} was fenced ({outcome.why}); look, and repeat")
-
-
-def _with_table(place: Place, work: Callable[[LeaseTable], Awaitable[_T]]) -> _T:
-    async def run() -> _T:
-        table = DynamoLeases(place, call_s=_CALL_S)
-        try:
-            return await work(table)
-        finally:
-            await table.aclose()
-
-    return _run(run())
-
-
-def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    try:
-        return asyncio.run(work)
-    except TableError as error:
-        raise HerdgateError(str(error)) from error
-
-
-def _check_fleet(fleet: str) -> None:
-    _check_name("--fleet", fleet)
-
-
-def _check_name(option: str, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(option, name, "write 1 to 64 letters, digits, ., - and _")

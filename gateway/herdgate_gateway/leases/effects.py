@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from herdgate_gateway.leases.acts import checkpoint, claim
 from herdgate_gateway.leases.life import Life
-from herdgate_gateway.leases.rows import shard_of
+from herdgate_gateway.leases.rows import ConnectionRow, shard_of
 from herdgate_gateway.leases.table import Done, Lost, Outcome
 
 __all__ = ["Claimed", "Effects", "NotOwnerError", "UnknownOutcomeError"]
@@ -49,18 +49,29 @@ class Effects:
         self._life, self._epoch_of, self._overtaken = life, epoch_of, overtaken
 
     async def claim(self, connection_id: str) -> Claimed:
-        """Serve a connection from now on.
+        """Serve a connection from now on; as `claim_row`."""
+        row, epoch = await self._claim(connection_id)
+        return Claimed(epoch, row.last_seq)
+
+    async def claim_row(self, connection_id: str) -> ConnectionRow:
+        """Serve a connection from now on: its row, with our epoch in it.
+
+        It is claimed whether it shall run or not: that is for whoever serves it to look at.
 
         Raises:
             NotOwnerError: another worker owns it, or there is no such connection.
             UnknownOutcomeError: the table did not say.
         """
+        row, _ = await self._claim(connection_id)
+        return row
+
+    async def _claim(self, connection_id: str) -> tuple[ConnectionRow, int]:
         epoch = self._owned(connection_id)
         outcome = await self._life.table.write(claim(self._life.fleet, connection_id, epoch))
         done = self._done(connection_id, epoch, outcome)
         if self._owned(connection_id) != epoch:
             raise NotOwnerError(f"connection {connection_id!r} has changed hands")
-        return Claimed(epoch, done.item.get("last_seq"))
+        return ConnectionRow.of(done.item), epoch
 
     async def checkpoint(self, connection_id: str, epoch: int, last_seq: int) -> None:
         """Say how far it has come; nothing changes for what is not newer.

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -32,12 +33,15 @@ def tell_guardian(inc: str, environ: Mapping[str, str] = os.environ) -> None:
             os.write(int(told), f"{inc}\n".encode())
 
 
-async def guard(command: Sequence[str], declare_dead: Callable[[str], Awaitable[None]]) -> int:
+async def guard(
+    command: Sequence[str], declare_dead: Callable[[str], Awaitable[None]], hand_on: Sequence[socket.socket] = ()
+) -> int:
     """Run a worker to its end.
 
     Args:
         command: of the worker.
         declare_dead: called for each of its lives.
+        hand_on: sockets that the worker inherits; they are closed here, as nobody would answer on them.
 
     Returns:
         Its exit code; 128 and the number of the signal that ended it.
@@ -48,8 +52,11 @@ async def guard(command: Sequence[str], declare_dead: Callable[[str], Awaitable[
     with os.fdopen(reading, "rb", buffering=0) as lives:
         environ = {**os.environ, LIVES_FD: str(writing)}
         # A group of its own: Ctrl-C reaches it through its guardian, and once.
-        worker = await asyncio.create_subprocess_exec(*command, pass_fds=[writing], env=environ, process_group=0)
+        inherited = [writing, *(each.fileno() for each in hand_on)]
+        worker = await asyncio.create_subprocess_exec(*command, pass_fds=inherited, env=environ, process_group=0)
         os.close(writing)
+        for each in hand_on:
+            each.close()
         signals.pass_on(worker)
         code = await worker.wait()
         for inc in reversed((lives.read() or b"").decode().split()):  # the last one is the one that lived

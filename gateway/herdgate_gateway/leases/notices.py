@@ -1,25 +1,25 @@
-"""News between workers over Redis: what was given to whom, and who has died. It only makes things quicker.
+"""News between owners, and from owners to gateways: what was given to whom, who has died, who owns what now.
 
-A notice may be lost, late or told twice; whoever hears one looks into the table. Without Redis everything is found by
-polls and sweeps.
-
-On the wire: channel `<prefix>:leases:<fleet>`, JSON `{"to": "worker-3", "shards": [17, 40]}` or `{"dead": "inc"}`.
+Whoever hears a notice looks into the table. Without Redis everything is found by polls and sweeps. What stands on the
+wire: `channel`.
 """
 
 import asyncio
 import json
-import logging
 from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
+from herdgate_gateway.leases.channel import Channel, News
 from herdgate_gateway.leases.rows import WorkerRow
 
 __all__ = ["Hearer", "Notices"]
 
-_AGAIN_S, _PUBLISH_S = 1.0, 0.5
-_logger = logging.getLogger("herdgate.leases")
+_GATHER_S = 0.01  # shards that are gained within so long are told together
+
+
+def _ignore(shards: Iterable[int]) -> None:
+    """Whoever only holds shards does not care."""
 
 
 class Hearer(Protocol):
@@ -38,73 +38,70 @@ class Notices:
     """Of one worker.
 
     Args:
-        redis: a client of redis-py's asyncio kind, which is closed with it.
-        channel: see above.
+        channel: of its fleet; closed with it.
         worker: what is addressed to it is heard.
     """
 
-    def __init__(self, redis: Any, channel: str, worker: str) -> None:
-        self._redis = redis
+    def __init__(self, channel: Channel, worker: str) -> None:
         self._channel, self._worker = channel, worker
         self._given: dict[str, list[int]] = defaultdict(list)
+        self._owned: dict[str, dict[int, int]] = defaultdict(dict)
         self._sending: set[asyncio.Task[None]] = set()
 
     def tell(self, row: WorkerRow, shard: int) -> None:
         """A shard is this worker's; sent soon, with the others that it is told of."""
         if not self._given:
-            self._send_soon()
+            self._start(self._send_given())
         self._given[row.worker].append(shard)
+
+    def tell_owned(self, row: WorkerRow, shard: int, epoch: int) -> None:
+        """A shard is served here; sent to gateways within a moment, with the others that are gained in it."""
+        if not self._owned:
+            self._start(self._send_owned())
+        self._owned[json.dumps({"worker": row.worker, "inc": row.inc, "addr": row.addr})][shard] = epoch
 
     async def tell_death(self, inc: str) -> None:
         """A life is over."""
-        await self._publish({"dead": inc})
+        await self._channel.publish({"dead": inc})
 
-    async def run(self, hearer: Hearer) -> None:
-        """Hear, until cancelled; a connection that breaks is made anew."""
-        is_well = True
-        while True:
-            try:
-                async with self._redis.pubsub() as channel:
-                    await channel.subscribe(self._channel)
-                    is_well = True
-                    async for message in channel.listen():
-                        self._hear(hearer, message)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is only slower without
-                if is_well:
-                    _logger.warning("no news from Redis, leases are found more slowly: %s", error)
-                is_well = False
-            await asyncio.sleep(_AGAIN_S)
+    async def run(self, hearer: Hearer, wants: Callable[[Iterable[int]], None] = _ignore) -> None:
+        """Hear, until cancelled; a connection that breaks is made anew.
+
+        Args:
+            wants: told of shards in which rows of connections have changed.
+        """
+        await self._channel.run(lambda news: self._hear(hearer, wants, news))
 
     async def aclose(self) -> None:
         """Send what is to be sent, and close."""
         await asyncio.gather(*self._sending)
-        await self._redis.aclose()
+        await self._channel.aclose()
 
-    def _hear(self, hearer: Hearer, message: Any) -> None:
-        if message["type"] != "message":
-            return
-        told: Any = None
-        with suppress(ValueError):
-            told = json.loads(message["data"])
-        if not isinstance(told, dict):
-            return
-        if told.get("to") == self._worker and isinstance(told.get("shards"), list):
-            hearer.notice(shard for shard in told["shards"] if isinstance(shard, int))
-        elif "dead" in told:
+    def _hear(self, hearer: Hearer, wants: Callable[[Iterable[int]], None], news: News) -> None:
+        if news.get("to") == self._worker:
+            hearer.notice(_numbers(news.get("shards")))
+        elif "dead" in news:
             hearer.news()
+        elif "wants" in news:
+            wants(_numbers(news["wants"]))
 
-    def _send_soon(self) -> None:
-        task = asyncio.ensure_future(self._send())
+    def _start(self, sending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(sending)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _send(self) -> None:
+    async def _send_given(self) -> None:
         await asyncio.sleep(0)
         given, self._given = self._given, defaultdict(list)
         for worker, shards in given.items():
-            await self._publish({"to": worker, "shards": shards})
+            await self._channel.publish({"to": worker, "shards": shards})
 
-    async def _publish(self, news: dict[str, Any]) -> None:
-        with suppress(Exception):  # it is only slower without
-            async with asyncio.timeout(_PUBLISH_S):
-                await self._redis.publish(self._channel, json.dumps(news))
+    async def _send_owned(self) -> None:
+        await asyncio.sleep(_GATHER_S)
+        owned, self._owned = self._owned, defaultdict(dict)
+        for owner, epochs in owned.items():
+            await self._channel.publish({"owner": json.loads(owner), "epochs": epochs})
+
+
+def _numbers(told: Any) -> list[int]:
+    return [each for each in told if isinstance(each, int)] if isinstance(told, list) else []

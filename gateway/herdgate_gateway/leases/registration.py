@@ -14,7 +14,7 @@ from herdgate_gateway.leases.rows import WorkerRow, worker_key
 from herdgate_gateway.leases.table import Done, LeaseTable, TableError
 from herdgate_gateway.leases.watching import Watch
 
-__all__ = ["NameInUseError", "begin"]
+__all__ = ["NameInUseError", "begin", "wait_for_name"]
 
 _LOOK_S = 0.25
 _MOVES = 3
@@ -41,6 +41,15 @@ async def begin(table: LeaseTable, clock: Clock, fleet: str, like: WorkerRow, ne
         mine = replace(like, inc=new_inc(), prev=seen.inc if seen else None, hb=0)
         if await _is_registered(table, clock, fleet, mine, seen):
             return mine
+
+
+async def wait_for_name(table: LeaseTable, clock: Clock, fleet: str, like: WorkerRow) -> None:
+    """Until `begin` need not wait for the life before.
+
+    Raises:
+        NameInUseError: see there.
+    """
+    await _dead_one(table, clock, fleet, like.worker, Watch(like.lease_ms / 1_000))
 
 
 async def _dead_one(table: LeaseTable, clock: Clock, fleet: str, worker: str, watch: Watch) -> WorkerRow | None:

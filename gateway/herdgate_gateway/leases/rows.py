@@ -18,6 +18,7 @@ __all__ = [
     "Item",
     "Key",
     "ShardRow",
+    "Want",
     "WorkerRow",
     "WorkerState",
     "connection_key",
@@ -33,10 +34,12 @@ SHARDS = 1_024
 _WORKER_PARTITIONS = 8
 
 Item = Mapping[str, Any]
-"""Attributes by name: texts, whole numbers, and maps of them."""
+"""Attributes by name: texts, whole numbers, truth values, and maps and lists of them."""
 
 WorkerState = Literal["UP", "DRAINING", "DEAD"]
+
 Want = Literal["STARTED", "STOPPED"]
+"""What shall become of a connection."""
 
 
 class Key(NamedTuple):

@@ -69,6 +69,19 @@ class Sweeper:
         await for_each(orphans, self._take, most=_AT_ONCE)
         return is_unclear
 
+    async def look(self, shard: int) -> ShardRow | None:
+        """Who owns it: held from now on if that is me, dropped if it is somebody else; nothing is taken.
+
+        Raises:
+            TableError: it could not be read.
+        """
+        found = await self._read([shard])
+        row = found[0].row
+        if row is not None and row.inc == self._life.row.inc:
+            self._adopt([row])
+        self._drop_others(found)
+        return row
+
     async def _read(self, shards: Collection[int]) -> list[_Found]:
         keys = {shard_key(self._life.fleet, shard): shard for shard in shards}
         items = await self._life.table.read_many(keys, strong=True)

@@ -1,4 +1,4 @@
-"""What may stand in an item: texts, whole numbers, and maps of them, as DynamoDB holds them. Pure."""
+"""What may stand in an item: texts, whole numbers, truth values, maps and lists, as DynamoDB holds them. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,19 +13,24 @@ def copied(value: Any) -> Any:
     """A copy that shares nothing with `value`.
 
     Raises:
-        TypeError: it is, or holds, neither a text nor a whole number nor a map.
+        TypeError: it is, or holds, something else.
         ValueError: a text that is no UTF-8, or a number of more than 38 digits.
     """
     match value:
         case str():
             value.encode()
             return value
-        case int() if not isinstance(value, bool):
+        case bool():
+            return value
+        case int():
             return _within(value)
         case Mapping():
             return {copied(name): copied(inner) for name, inner in value.items()}
+        case list():
+            return [copied(inner) for inner in value]
         case _:
-            raise TypeError(f"an item holds texts, whole numbers and maps of them, not {type(value).__name__}")
+            what = "texts, whole numbers, truth values, maps and lists"
+            raise TypeError(f"an item holds {what}, not {type(value).__name__}")
 
 
 def _within(number: int) -> int:

@@ -23,6 +23,7 @@ from herdgate import ConfigurationError
 from herdgate.core.limits import Limits
 from herdgate.stores.parent.server import CalendarServer, check_shared_rate
 from herdgate_gateway.admin import AdminServer
+from herdgate_gateway.connections.opening import open_connections
 from herdgate_gateway.data_server import BACKLOG, STOP_SIGNS
 from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import log_config, start_line
@@ -156,7 +157,7 @@ async def serve_processes(settings: Settings, read: Callable[[], Settings]) -> N
 async def _serve(settings: Settings, listeners: Sequence[socket.socket], read: Callable[[], Settings]) -> None:
     parent = Parent(settings, listeners)
     view = parent_view(parent, settings.admin.stale_after_s)
-    admin = AdminServer(view, settings.admin.settings())
+    admin = AdminServer(view, settings.admin.settings(), open_connections(settings))
     reloader = Reloader(read, parent.plan, settings)
     reloading = asyncio.create_task(reloader.run())
     try:

@@ -24,6 +24,9 @@ ROUND_S, AGAIN_S, ORPHANS_S = 60.0, 1.0, 0.5
 READ_S = 1.0
 """Seconds that an arrival waits for the read of its shard."""
 
+HAND_OVER_S, FOLLOW_S = 0.4, 0.1
+"""Seconds that an arrival waits for a shard that is being handed over, and between two reads of it."""
+
 WATCH_S = 30.0
 """Seconds that a shard of nobody is looked after since it was asked for."""
 
@@ -48,6 +51,7 @@ class Directory:
         self._changed = changed
         self._reads: dict[int, asyncio.Task[None]] = {}
         self._orphans: dict[int, float] = {}
+        self._followed: dict[int, asyncio.Event] = {}
         self._missed, self._asked = asyncio.Event(), asyncio.Event()
         self._running: list[asyncio.Task[None]] = []
         self.is_read = False
@@ -84,6 +88,20 @@ class Directory:
             reading.add_done_callback(lambda _: self._reads.pop(shard, None))
         await asyncio.wait((reading,), timeout=READ_S)
 
+    async def follow(self, shard: int, epoch: int) -> None:
+        """Its owner of this epoch says that it is none: find the next one, which may just be about to take over."""
+        end = asyncio.get_running_loop().time() + HAND_OVER_S
+        changed = self._followed.setdefault(shard, asyncio.Event())
+        try:
+            while not changed.is_set() and asyncio.get_running_loop().time() < end:
+                await self.read(shard)
+                owner = self._owners.find(shard)
+                if owner is not None and owner.epoch > epoch:
+                    return
+                await _wait(changed, FOLLOW_S)
+        finally:
+            self._followed.pop(shard, None)
+
     async def _read_one(self, shard: int) -> None:
         try:
             await self._read([shard], strong=True)
@@ -95,9 +113,13 @@ class Directory:
         self._learn((row.shard, Owner.of(row)) for row in map(ShardRow.of, items.values()))
 
     def _learn(self, told: Iterable[tuple[int, Owner]]) -> None:
-        news = [self._owners.learn(shard, owner) for shard, owner in told]
-        if any(news):
-            self._changed()
+        news = [shard for shard, owner in told if self._owners.learn(shard, owner)]
+        if not news:
+            return
+        self._changed()
+        for shard in news:
+            if (waited_for := self._followed.get(shard)) is not None:
+                waited_for.set()
 
     async def _refresh(self) -> None:
         """All shards, now and then."""

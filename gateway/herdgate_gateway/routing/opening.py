@@ -7,7 +7,7 @@ from herdgate_gateway.routing.router import Router
 from herdgate_gateway.settings import Settings
 from herdgate_gateway.workers import WorkerPool
 
-__all__ = ["make_router"]
+__all__ = ["fleet_channel", "make_router"]
 
 
 def make_router(settings: Settings, pool: WorkerPool, table: LeaseTable | None) -> Router | None:
@@ -25,9 +25,14 @@ def make_router(settings: Settings, pool: WorkerPool, table: LeaseTable | None) 
         if place is None:
             return None
         table = DynamoLeases(place)
-    return Router(pool, table, settings.fleet.name, _channel(settings))
+    return Router(pool, table, settings.fleet.name, fleet_channel(settings))
 
 
-def _channel(settings: Settings) -> Channel | None:
+def fleet_channel(settings: Settings) -> Channel | None:
+    """Where news of the fleet is told; None: it has no Redis.
+
+    Raises:
+        ConfigurationError: redis-py is missing.
+    """
     redis = settings.fleet.redis
     return None if redis is None else open_channel(redis.get_secret_value(), settings.fleet.name)

@@ -91,10 +91,11 @@ class Router:
         except WorkerRefused as refused:
             if not _is_misdirected(refused):
                 raise
+            await self._directory.follow(shard, first.epoch)
         except Refused as refused:
             if refused.reason != "upstream":
                 raise
-        await self._directory.read(shard)
+            await self._directory.read(shard)
         return await self._dial_again(shard, first, attempt)
 
     def opened(self, destination: Destination, recall: Callable[[], None]) -> Callable[[], None]:

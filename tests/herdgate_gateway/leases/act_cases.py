@@ -147,4 +147,55 @@ CONNECTION = [
     Case("checkpoint: no such connection", None, lambda f: acts.checkpoint(f, ID, 4, 11), None),
 ]
 
-CASES = [*REGISTER, *BEAT, *STATE, *FENCE, *SHARD, *CONNECTION]
+STOPPED = {**FAR, "want": "STOPPED", "ttl": 900}
+OTHER_ATTRS = {"urls": ["a", "b"], "live": True, "deep": {"n": [1, {"off": False}]}}
+WANT = [
+    Case(
+        "want started: never heard of",
+        None,
+        lambda f: acts.want_started(f, ID, OTHER_ATTRS),
+        {"want": "STARTED", "attrs": OTHER_ATTRS},
+        again_is_done=True,
+    ),
+    Case(
+        "want started: never heard of, without attrs",
+        None,
+        lambda f: acts.want_started(f, ID, None),
+        {"want": "STARTED"},
+        again_is_done=True,
+    ),
+    Case(
+        "want started: it runs, with other attrs",
+        FAR,
+        lambda f: acts.want_started(f, ID, OTHER_ATTRS),
+        {**FAR, "attrs": OTHER_ATTRS},
+        again_is_done=True,
+    ),
+    Case("want started: it runs", FAR, lambda f: acts.want_started(f, ID, None), FAR, again_is_done=True),
+    Case(
+        "want started: it was stopped, and is no garbage any more",
+        STOPPED,
+        lambda f: acts.want_started(f, ID, None),
+        FAR,
+        again_is_done=True,
+    ),
+    Case(
+        "want started: without attrs from now on",
+        FAR,
+        lambda f: acts.want_started(f, ID, {}),
+        {**FAR, "attrs": {}},
+        again_is_done=True,
+    ),
+    Case("want stopped: it runs", FAR, lambda f: acts.want_stopped(f, ID, 900), STOPPED, again_is_done=True),
+    Case(
+        "want stopped: it was already",
+        STOPPED,
+        lambda f: acts.want_stopped(f, ID, 999),
+        {**STOPPED, "ttl": 999},
+        again_is_done=True,
+    ),
+    Case("want stopped: no such connection", None, lambda f: acts.want_stopped(f, ID, 900), None),
+    Case("claim: stopped, by an owner before", STOPPED, lambda f: acts.claim(f, ID, 3), None),
+]
+
+CASES = [*REGISTER, *BEAT, *STATE, *FENCE, *SHARD, *CONNECTION, *WANT]

@@ -172,7 +172,7 @@ def test_bad_input_is_told(place: Place) -> None:
         "endpoint_url: got here; write"
     )
     assert refused(place, "list", "--fleet", "a#b").startswith("--fleet: got a#b; write 1 to 64")
-    assert "no usable region" in refused(place, "list", "--region", "not a region")
+    assert refused(place, "list", "--region", "not a region").startswith("region: got not a region; write its name")
 
 
 def test_environment_says_where_the_table_is(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:

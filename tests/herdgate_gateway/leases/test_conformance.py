@@ -29,7 +29,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NUMBERS = [0, -1, 2**53 + 1, 1 << 60, 10**38 - 1, 1 - 10**38]
 TEXTS = ["", " ", "ä\n\0𝄞", "x" * 5_000]
-MAPS: list[dict[str, Any]] = [{}, {"": "empty name"}, {"a.b": 1, "deep": {"er": {"n": -(2**60), "t": ""}}}]
+MAPS: list[dict[str, Any]] = [
+    {},
+    {"": "empty name"},
+    {"a.b": 1, "deep": {"er": {"n": -(2**60), "t": ""}}},
+    {"yes": True, "no": False, "list": ["", 1, [], {"in": [False]}]},
+]
 AWKWARD_NAMES = ["size", "name", "a.b", "#n", ":v", "with space", "ä", "0"]
 
 
@@ -146,12 +151,12 @@ async def test_value_comes_back_as_it_was_and_of_its_type(table: LeaseTable, val
     assert item["it"] == value
 
 
-@pytest.mark.parametrize("value", [1.5, True, b"x", ["a"], {"a": 0.1}, {"a": {"b": (1,)}}], ids=repr)
+@pytest.mark.parametrize("value", [1.5, b"x", (), [None], {"a": 0.1}, {"a": {"b": (1,)}}], ids=repr)
 async def test_value_that_no_item_holds_is_a_type_error_before_anything_is_written(
     table: LeaseTable, value: Any
 ) -> None:
     key = fresh()
-    with pytest.raises(TypeError, match="holds texts, whole numbers and maps"):
+    with pytest.raises(TypeError, match="holds texts, whole numbers, truth values"):
         await table.write(Write(key, ABSENT, {"it": value}))
     assert await table.read(key, strong=True) is None
 

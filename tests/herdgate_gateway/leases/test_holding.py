@@ -7,8 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from herdgate_gateway.leases.rows import SHARDS
-from herdgate_loadtest.bench.leases.emulator import aws_environment
-from herdgate_loadtest.bench.leases.holder import Holder, Place, hold_command, run_command
+from herdgate_loadtest.bench.leases.holder import Holder, hold_command
+from herdgate_loadtest.servers.emulator import aws_environment
+from herdgate_loadtest.servers.lease_table import Place
 from tests.dynamodb import DynamoServer
 from tests.redis_servers import redis_server
 from tests.servers import poll
@@ -33,7 +34,7 @@ class Pair:
 def pair(dynamodb: DynamoServer) -> Iterator[Pair]:
     with ExitStack() as stack:
         place = Place(dynamodb.url, stack.enter_context(redis_server()).url)
-        run_command(place, "init")
+        place.make_table()
         pair = Pair(place)
         stack.callback(pair.end)
         yield pair

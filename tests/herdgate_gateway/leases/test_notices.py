@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from redis.asyncio import Redis
-
+from herdgate_gateway.leases.channel import open_channel
 from herdgate_gateway.leases.notices import Notices
 from herdgate_gateway.leases.rows import WorkerRow
 from tests.redis_servers import RedisServer, redis_server
@@ -34,7 +33,7 @@ def row(worker: str) -> WorkerRow:
 
 @asynccontextmanager
 async def listening(redis: RedisServer, worker: str) -> AsyncIterator[tuple[Notices, Heard]]:
-    notices, heard = Notices(Redis.from_url(redis.url), CHANNEL, worker), Heard()
+    notices, heard = Notices(open_channel(redis.url, "fleet"), worker), Heard()
     hearing = asyncio.ensure_future(notices.run(heard))
     try:
         await eventually(lambda: _subscribed(redis), "it listens")
@@ -52,7 +51,7 @@ async def _subscribed(redis: RedisServer) -> bool:
 async def test_gifts_reach_whom_they_are_for_and_nobody_else() -> None:
     with redis_server() as redis:
         async with listening(redis, "b") as (_, b), listening(redis, "c") as (_, c):
-            giver = Notices(Redis.from_url(redis.url), CHANNEL, "a")
+            giver = Notices(open_channel(redis.url, "fleet"), "a")
             for shard in range(100):
                 giver.tell(row("b"), shard)
             giver.tell(row("c"), 7)

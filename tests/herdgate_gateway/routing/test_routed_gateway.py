@@ -115,7 +115,26 @@ async def test_who_is_the_owner_by_the_table_and_says_no_is_no_owner(
         assert (status, told["reason"]) == (503, "no_owner")
         assert len(one.stamps) == 1, "the same is not asked twice"
         assert made[0]
+        assert len(made) <= 6, "nor is the table, without end"
         await fleet.is_idle()
+
+
+@MODES
+@pytest.mark.parametrize("how", ["news", "table"])
+async def test_an_arrival_in_the_middle_of_a_hand_over_waits_for_its_end(
+    mode: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
+        fleet.hear("a", one, await fleet.own("a", one))
+        one.epochs.clear()  # it is frozen, and not given yet
+        made = reads(fleet, monkeypatch)
+        saying = asyncio.ensure_future(says(fleet, "a"))
+        await until(lambda: bool(made), "the table was asked")
+        epoch = await fleet.own("a", two)
+        if how == "news":
+            fleet.hear("a", two, epoch)
+        assert await saying == "two: hello"
+        assert two.stamps == [(shard_of("a"), epoch, "a")]
 
 
 @MODES

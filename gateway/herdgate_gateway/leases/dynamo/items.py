@@ -11,7 +11,7 @@ __all__ = ["attribute_of", "item_of", "key_attributes", "value_of"]
 
 
 def attribute_of(value: Any) -> dict[str, Any]:
-    """A text, a whole number or a map of them, for DynamoDB.
+    """A text, a whole number, a truth value, or a map or list of them, for DynamoDB.
 
     Raises:
         TypeError, ValueError: see `values.copied`.
@@ -52,8 +52,12 @@ def _attribute_of(value: Any) -> dict[str, Any]:
     match value:
         case str():
             return {"S": value}
+        case bool():
+            return {"BOOL": value}
         case int():
             return {"N": str(value)}
+        case list():
+            return {"L": [_attribute_of(inner) for inner in value]}
         case _:
             return {"M": {name: _attribute_of(inner) for name, inner in value.items()}}
 

@@ -12,8 +12,8 @@ from herdgate_gateway.leases.rows import Key
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(TEXTS, st.integers(1 - 10**38, 10**38 - 1)),
-    lambda inner: st.dictionaries(TEXTS, inner, max_size=3),
+    st.one_of(TEXTS, st.integers(1 - 10**38, 10**38 - 1), st.booleans()),
+    lambda inner: st.one_of(st.dictionaries(TEXTS, inner, max_size=3), st.lists(inner, max_size=3)),
     max_leaves=5,
 )
 
@@ -29,6 +29,8 @@ def test_value_comes_back_as_it_was(value: Any) -> None:
         ("", {"S": ""}),
         (0, {"N": "0"}),
         (2**60 + 1, {"N": "1152921504606846977"}),
+        (True, {"BOOL": True}),
+        (["a", 1, []], {"L": [{"S": "a"}, {"N": "1"}, {"L": []}]}),
         ({"a": {"b": -1}}, {"M": {"a": {"M": {"b": {"N": "-1"}}}}}),
     ],
 )
@@ -56,7 +58,7 @@ def test_value_that_somebody_else_wrote_can_be_read(attribute: dict[str, Any], v
     assert type(read) is type(value)
 
 
-@pytest.mark.parametrize("value", [None, 1.0, True, b"", [], (), {"a": None}], ids=repr)
+@pytest.mark.parametrize("value", [None, 1.0, b"", (), {"a": None}, [1.0]], ids=repr)
 def test_other_types_are_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="not "):
         attribute_of(value)

@@ -1,0 +1,60 @@
+"""Options that commands about leases share, and checks of what is given."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from herdgate_gateway.errors import ConfigurationError
+
+__all__ = [
+    "EndpointOption",
+    "FleetOption",
+    "JsonOption",
+    "LeaseOption",
+    "RedisOption",
+    "RegionOption",
+    "TableOption",
+    "check_fleet",
+    "check_name",
+]
+
+TableOption = Annotated[str, typer.Option("--table", envvar="HERDGATE_LEASES__TABLE", help="Name of the table.")]
+RegionOption = Annotated[
+    str | None,
+    typer.Option("--region", envvar="HERDGATE_LEASES__REGION", help="AWS region. Default: as AWS's own tools find it."),
+]
+EndpointOption = Annotated[
+    str | None,
+    typer.Option("--endpoint-url", envvar="HERDGATE_LEASES__ENDPOINT_URL", help="Another endpoint than the region's."),
+]
+FleetOption = Annotated[
+    str, typer.Option("--fleet", envvar="HERDGATE_FLEET__NAME", help="Fleet whose workers and shards are meant.")
+]
+RedisOption = Annotated[
+    str | None,
+    typer.Option("--redis", envvar="HERDGATE_FLEET__REDIS", help="URL for news between workers. Default: none."),
+]
+LeaseOption = Annotated[float, typer.Option("--lease-s", min=0.3, max=600, help="Seconds; a beat is a third.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
+
+_NAME = re.compile("[A-Za-z0-9_.-]{1,64}")
+
+
+def check_fleet(fleet: str) -> None:
+    """Check a fleet's name.
+
+    Raises:
+        ConfigurationError: it cannot be one.
+    """
+    check_name("--fleet", fleet)
+
+
+def check_name(option: str, name: str) -> None:
+    """Check the name of a fleet or a worker.
+
+    Raises:
+        ConfigurationError: it cannot be one.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(option, name, "write 1 to 64 letters, digits, ., - and _")

@@ -1,0 +1,140 @@
+"""`herdgate worker`: an ASGI app, or handlers that dial out, as a worker that owns shards."""
+
+import re
+import socket
+from typing import Annotated
+
+import typer
+
+from herdgate.fleet import fleet_of
+from herdgate_gateway.errors import ConfigurationError, HerdgateError
+from herdgate_gateway.leases.options import (
+    EndpointOption,
+    FleetOption,
+    LeaseOption,
+    RedisOption,
+    RegionOption,
+    TableOption,
+    check_fleet,
+    check_name,
+)
+from herdgate_gateway.listeners import Tcp, closing_listeners, open_listeners, read_listen
+from herdgate_gateway.workers import WorkerPool
+
+__all__ = ["worker"]
+
+_WILDCARDS = ("0.0.0.0", "::", "*", "")  # noqa: S104
+_NO_NAME = re.compile("[^A-Za-z0-9_.-]")
+
+
+def worker(
+    app: Annotated[str | None, typer.Argument(help="ASGI app to serve: module:attribute.", show_default=False)] = None,
+    *,
+    table: TableOption,
+    dial: Annotated[
+        str | None,
+        typer.Option("--dial", envvar="HERDGATE_WORKER__DIAL", help="Handler that dials out; beside APP, or alone."),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", envvar="HERDGATE_WORKER__LISTEN", help="Where gateways connect: host:port.")
+    ] = "127.0.0.1:9000",
+    addr: Annotated[
+        str | None,
+        typer.Option(
+            "--addr", envvar="HERDGATE_WORKER__ADDR", help="What gateways dial: ws://host:port. Default: as --listen."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            envvar="HERDGATE_WORKER__NAME",
+            help="The same after a restart; no other process may have it. Default: host name and port.",
+        ),
+    ] = None,
+    capacity: Annotated[
+        int,
+        typer.Option("--capacity", envvar="HERDGATE_WORKER__CAPACITY", min=0, help="Sockets at once; 0: none."),
+    ] = 4_000,
+    region: RegionOption = None,
+    endpoint_url: EndpointOption = None,
+    fleet: FleetOption = "default",
+    redis: RedisOption = None,
+    lease_s: LeaseOption = 3.0,
+    stop_s: Annotated[
+        float,
+        typer.Option(
+            "--stop-s", envvar="HERDGATE_WORKER__STOP_S", min=1, max=86_400, help="Longest time of a good end, seconds."
+        ),
+    ] = 30.0,
+) -> None:
+    """Own shards of connections, and serve them with an ASGI app, with a handler that dials out, or with both.
+
+    SIGTERM and Ctrl-C hand everything to other workers, sockets at a pace; once more, at once.
+    """
+    if app is None and dial is None:
+        raise HerdgateError("give an APP to serve, or --dial module:handler, or both")
+    check_fleet(fleet)
+    from herdgate_gateway.leases.worker_process import Joining
+    from herdgate_gateway.worker_kit.process import Job, run_worker
+
+    if redis is not None:
+        _check_redis(redis)
+    with closing_listeners(_listeners(listen, addr) if app is not None else []) as listeners:
+        joining = Joining(
+            table,
+            region,
+            endpoint_url,
+            fleet,
+            _name(name, listeners),
+            (addr or _addr(listen, listeners)) if listeners else "",
+            capacity,
+            redis,
+            lease_s,
+        )
+        job = Job(joining, app, dial, [each.fileno() for each in listeners], stop_s)
+        raise typer.Exit(run_worker(job, listeners))
+
+
+def _listeners(listen: str, addr: str | None) -> list[socket.socket]:
+    """Open, to be handed on."""
+    asked = read_listen(listen, "--listen")
+    if not isinstance(asked, Tcp):
+        raise ConfigurationError("--listen", listen, "write host:port")
+    if addr is not None:
+        _check_addr(addr)
+    elif asked.host in _WILDCARDS:
+        raise ConfigurationError("--listen", listen, "say with --addr ws://host:port what gateways dial")
+    return open_listeners([listen], field="--listen")
+
+
+def _check_addr(addr: str) -> None:
+    try:
+        WorkerPool([addr])
+    except ConfigurationError as error:
+        raise ConfigurationError("--addr", addr, error.way_out) from None
+
+
+def _addr(listen: str, listeners: list[socket.socket]) -> str:
+    """Of the host that was given, with the port that was bound."""
+    return f"ws://{listen.rpartition(':')[0]}:{_port(listeners)}"
+
+
+def _name(name: str | None, listeners: list[socket.socket]) -> str:
+    if name is None:
+        host = _NO_NAME.sub("-", socket.gethostname())[:58] or "worker"
+        return f"{host}-{_port(listeners)}" if listeners else host
+    check_name("--name", name)
+    return name
+
+
+def _port(listeners: list[socket.socket]) -> int:
+    port: int = listeners[0].getsockname()[1]
+    return port
+
+
+def _check_redis(url: str) -> None:
+    from herdgate_gateway.leases.channel import open_redis
+
+    fleet_of("--redis", url)
+    open_redis(url, "--redis")

@@ -1,0 +1,138 @@
+"""The process of a worker.
+
+herdgate worker -> guardian -> python -m herdgate_gateway.worker_kit.process JOB
+    the app is imported, the name waited for, the duty started; only then the first life begins
+"""
+
+import json
+import logging
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from logging.config import dictConfig
+
+import uvloop
+
+from herdgate_gateway.descriptors import raise_limit
+from herdgate_gateway.errors import HerdgateError
+from herdgate_gateway.garbage import collect_in_small_lots
+from herdgate_gateway.leases.dynamo import DynamoLeases
+from herdgate_gateway.leases.owner import Setup
+from herdgate_gateway.leases.registration import NameInUseError
+from herdgate_gateway.leases.worker_process import Joining, on_stop_signs, run_guarded, setup_of
+from herdgate_gateway.log_lines import log_config
+from herdgate_gateway.worker_kit.duty import Duty, Parts
+from herdgate_gateway.worker_kit.fleet_rate import fleet_rate
+from herdgate_gateway.worker_kit.imported import import_named
+from herdgate_gateway.worker_kit.together import Together
+from herdgate_gateway.worker_kit.worker import Worker
+
+__all__ = ["Job", "main", "run_worker"]
+
+_logger = logging.getLogger("herdgate.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What such a process is told.
+
+    Attributes:
+        app: import string of an ASGI app that is served on `listeners`; None: nothing is.
+        dial: import string of a handler that dials out; None: none is run.
+        listeners: descriptors of open listeners.
+        stop_s: longest time of a good end, seconds.
+    """
+
+    joining: Joining
+    app: str | None
+    dial: str | None
+    listeners: Sequence[int]
+    stop_s: float
+
+
+def run_worker(job: Job, listeners: Sequence[socket.socket]) -> int:
+    """Run one behind a guardian; its exit code.
+
+    Raises:
+        HerdgateError: the table cannot be read, or Redis not be asked.
+    """
+    command = [sys.executable, "-m", "herdgate_gateway.worker_kit.process", json.dumps(asdict(job))]
+    return run_guarded(job.joining, command, listeners)
+
+
+def main() -> None:
+    """Be a worker until SIGTERM; what people can mend is one line."""
+    told = json.loads(sys.argv[1])
+    job = Job(**{**told, "joining": Joining(**told["joining"])})
+    dictConfig(log_config())
+    raise_limit()
+    try:
+        duty = _duty_of(job)
+        collect_in_small_lots()
+        uvloop.run(_work(job, duty))
+    except HerdgateError as error:
+        _end(error, 2)
+    except NameInUseError as error:
+        _end(error, 1)
+
+
+def _end(error: Exception, code: int) -> None:
+    sys.stderr.write(f"herdgate: {error}\n")
+    sys.exit(code)
+
+
+def _duty_of(job: Job) -> Callable[[Parts], Duty]:
+    """How it is made; what it is made of is imported now."""
+    duties = [make(name) for make, name in ((_serving(job), job.app), (_dialling, job.dial)) if name is not None]
+    return duties[0] if len(duties) == 1 else lambda parts: Together([duty(parts) for duty in duties])
+
+
+def _serving(job: Job) -> Callable[[str], Callable[[Parts], Duty]]:
+    def make(name: str) -> Callable[[Parts], Duty]:
+        from herdgate_gateway.worker_kit.serving import Serving
+
+        app, joining = import_named("APP", name), job.joining
+        listeners = [socket.socket(fileno=number) for number in job.listeners]
+        return lambda parts: Serving(
+            parts, app, listeners=listeners, capacity=joining.capacity, addr=joining.addr, redis=joining.redis
+        )
+
+    return make
+
+
+def _dialling(name: str) -> Callable[[Parts], Duty]:
+    from herdgate_gateway.worker_kit.dialling import Dialling
+    from herdgate_gateway.worker_kit.handlers import load_handler
+
+    handler = load_handler(name)
+    return lambda parts: Dialling(parts, handler)
+
+
+async def _work(job: Job, duty: Callable[[Parts], Duty]) -> None:
+    joining = job.joining
+    table, notices = DynamoLeases(joining.place), joining.notices()
+
+    def setup(load: Callable[[], int]) -> Setup:
+        return setup_of(joining, table, lambda: DynamoLeases(joining.place), notices, load)
+
+    worker = Worker(setup, duty, notices, lambda: fleet_rate(joining.redis, joining.fleet), job.stop_s)
+    on_stop_signs(worker.stop)
+    try:
+        _logger.info("%s", _first_line(job))
+        await worker.run()
+    finally:
+        if notices is not None:
+            await notices.aclose()
+        await table.aclose()
+
+
+def _first_line(job: Job) -> str:
+    joining = job.joining
+    duties = [f"{job.dial}, dialling out" if job.dial else "", f"{job.app} at {joining.addr}" if job.app else ""]
+    what = " and ".join(filter(None, duties))
+    return f"worker {joining.worker}: {what}; room for {joining.capacity}; fleet {joining.fleet}; {joining.place}"
+
+
+if __name__ == "__main__":
+    main()

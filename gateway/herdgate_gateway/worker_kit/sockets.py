@@ -1,0 +1,113 @@
+"""The sockets of a worker, by shard: when one is lost, only its sockets are looked at.
+
+A socket ends with the ownership that it was accepted under, even if its shard comes back the next moment. Its app is
+told, and cancelled where it takes no notice for 5 s. Lost sockets do not count any more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+from herdgate_gateway.worker_kit.answers import Answer, misdirected
+from herdgate_gateway.worker_kit.stamps import Known
+
+__all__ = ["Movable", "Socket", "Sockets"]
+
+APP_S = 5.0
+"""Seconds that an app has to end after its socket was closed."""
+
+_logger = logging.getLogger("herdgate.worker")
+
+
+class Movable(Protocol):
+    """As `line.Line`."""
+
+    def move(self, answer: Answer) -> None:
+        """Close it, or answer its handshake."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class Socket:
+    """One socket, and the task that runs the app for it.
+
+    Attributes:
+        is_lost: its shard has been lost.
+    """
+
+    shard: int
+    epoch: int
+    line: Movable
+    task: asyncio.Task[object]
+    is_lost: bool = False
+    deadline: asyncio.TimerHandle | None = field(default=None)
+
+
+class Sockets:
+    """All of them.
+
+    Attributes:
+        count: those that are not lost. May be read in any thread.
+    """
+
+    def __init__(self) -> None:
+        self._by_shard: dict[int, set[Socket]] = {}
+        self.count = 0
+
+    def weights(self) -> Mapping[int, int]:
+        """How many there are, by shard; shards without any are left out."""
+        return {shard: len(sockets) for shard, sockets in self._by_shard.items()}
+
+    @contextmanager
+    def entered(self, shard: int, epoch: int, line: Movable) -> Iterator[Socket]:
+        """One more, as long as the block runs in the present task."""
+        task = asyncio.current_task()
+        assert task is not None
+        socket = Socket(shard, epoch, line, task)
+        self._by_shard.setdefault(shard, set()).add(socket)
+        self.count += 1
+        try:
+            yield socket
+        finally:
+            self._leave(socket)
+
+    def drop(self, shard: int, known: Known) -> None:
+        """The shard is lost.
+
+        Args:
+            known: what handshakes that are not answered yet are told.
+        """
+        for socket in self._by_shard.pop(shard, ()):
+            self.count -= 1
+            socket.is_lost = True
+            socket.deadline = asyncio.get_running_loop().call_later(APP_S, _cancel, socket.task)
+            socket.line.move(misdirected(shard, known))
+
+    def _leave(self, socket: Socket) -> None:
+        if socket.deadline is not None:
+            socket.deadline.cancel()
+        if socket.is_lost:
+            return
+        self.count -= 1
+        there = self._by_shard[socket.shard]
+        there.remove(socket)
+        if not there:
+            del self._by_shard[socket.shard]
+
+
+def _cancel(task: asyncio.Task[object]) -> None:
+    _say_cancelled()
+    task.cancel()
+
+
+@cache
+def _say_cancelled() -> None:
+    _logger.warning(
+        "the app has not ended %g s after its socket was closed, and was cancelled: have it end when receive() gives "
+        "websocket.disconnect (said once)",
+        APP_S,
+    )
