@@ -5,13 +5,14 @@ Rules: pure; the random source is an argument; a behaviour has no state, so one 
 | name | after a denial |
 |---|---|
 | `obey` | waits as told, plus uniform(0.01, 0.3) s, and shows the ticket |
+| `prompt` | waits as told, to the millisecond, and shows the ticket |
 | `hint` | waits as told, plus uniform(0.01, 0.3) s, shows no ticket |
 | `jitter` | full jitter, max(0.1, uniform(0, min(30, 2 ** tries))) s, whatever it was told; no ticket |
 | `fixed` | every second, `fixed:15` every 15 s, whatever it was told; no ticket |
 | `immediate` | at once, which is 50 ms here: even a busy loop in a browser takes that long; no ticket |
 
-`obey` and `hint` fall back to full jitter where they were told no time (a refused connection, a foreign 403). Full
-jitter is that of M. Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), base 1 s, cap 30 s.
+`obey`, `prompt` and `hint` fall back to full jitter where they were told no time (a refused connection, a foreign 403).
+Full jitter is that of M. Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), base 1 s, cap 30 s.
 """
 
 import math
@@ -35,6 +36,7 @@ __all__ = [
     "Immediate",
     "Jitter",
     "Obey",
+    "Prompt",
     "parse_behaviour",
     "parse_clients",
 ]
@@ -83,6 +85,18 @@ class Obey:
     def after(self, denial: "Denial", tries: int, rng: "random.Random") -> Comeback:
         """Come when told, ticket in hand."""
         return Comeback(_told_s(denial, tries, rng), denial.ticket)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """As `Obey`, but never late: what it waits is what it was told, so that the server's part of a wait can be seen."""
+
+    name: str = "prompt"
+
+    def after(self, denial: "Denial", tries: int, rng: "random.Random") -> Comeback:
+        """Come at the moment that was told, ticket in hand."""
+        delay_s = _jitter_s(tries, rng) if denial.delay_s is None else denial.delay_s
+        return Comeback(delay_s, denial.ticket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,7 @@ class Immediate:
 
 BEHAVIOURS: "Mapping[str, Callable[[], Behaviour]]" = {
     "obey": Obey,
+    "prompt": Prompt,
     "hint": Hint,
     "jitter": Jitter,
     "fixed": Fixed,
