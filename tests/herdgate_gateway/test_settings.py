@@ -408,7 +408,28 @@ def test_rate_that_stays_is_the_other_way_out_of_a_wrong_rate_min() -> None:
 @pytest.mark.parametrize("fleet", [{"name": "default"}, {"fail": "closed"}, {"rate_min": "none"}])
 def test_fleet_without_a_redis_is_a_fault(fleet: dict[str, object]) -> None:
     (line,) = faults_of({"fleet": fleet})
-    assert line == "fleet.redis: got nothing; write the URL of the fleet's Redis, or leave [fleet] out"
+    (name,) = fleet
+    assert line == f"fleet.redis: got nothing; write the URL of the fleet's Redis, or leave out fleet.{name}"
+
+
+@pytest.mark.parametrize("leases", [{"region": "eu-west-1"}, {"endpoint_url": "http://127.0.0.1:4566"}])
+def test_leases_without_a_table_are_a_fault(leases: dict[str, object]) -> None:
+    (line,) = faults_of({"leases": leases})
+    (name,) = leases
+    assert line == f"leases.table: got nothing; write the name of the lease table, or leave out leases.{name}"
+
+
+def test_a_lease_table_beside_workers_is_a_fault_that_says_where_the_table_is_from() -> None:
+    environ = {"HERDGATE_LEASES__TABLE": "herd"}
+    with pytest.raises(SettingsError) as wrong:
+        load({"workers": ["ws://127.0.0.1:9001"], "rate": 5.0}, None, environ)
+    (fault,) = wrong.value.faults
+    assert str(fault).startswith("leases.table: got herd; leave it out, or workers: owners in a lease table say where")
+    assert "env HERDGATE_LEASES__TABLE" in str(fault)
+
+
+def test_a_fleet_has_a_name_without_a_redis_where_it_has_leases() -> None:
+    assert load({"leases": {"table": "herd"}, "fleet": {"name": "chat"}}, None, {}).fleet.name == "chat"
 
 
 def test_least_rate_is_not_above_the_rate() -> None:

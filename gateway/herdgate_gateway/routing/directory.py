@@ -1,7 +1,8 @@
 """Keeps `Owners` up to date, so that an arrival waits for no read.
 
     all shards         when it begins, when news may have been missed, and once a minute
-    one shard          strongly, when a worker says that it is not the owner, or cannot be reached; once at a time
+    some shards        strongly, when a worker says that it is not the owner, or cannot be reached; what is asked for
+                       while a read is under way is the next one
     shards of nobody   twice a second, as long as there are some that were asked for
     news               over Redis: who has gained what, and which life is over
 
@@ -49,7 +50,9 @@ class Directory:
     ) -> None:
         self._table, self._fleet, self._owners, self._channel = table, fleet, owners, channel
         self._changed = changed
-        self._reads: dict[int, asyncio.Task[None]] = {}
+        self._wanted: set[int] = set()
+        self._next_read: asyncio.Task[None] | None = None
+        self._last_read: asyncio.Task[None] | None = None
         self._orphans: dict[int, float] = {}
         self._followed: dict[int, asyncio.Event] = {}
         self._missed, self._asked = asyncio.Event(), asyncio.Event()
@@ -65,7 +68,7 @@ class Directory:
 
     async def aclose(self) -> None:
         """End, and let go of table and channel."""
-        tasks = [*self._running, *self._reads.values()]
+        tasks = [*self._running, *filter(None, (self._last_read, self._next_read))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -80,12 +83,11 @@ class Directory:
         self._orphans[shard] = asyncio.get_running_loop().time() + WATCH_S
 
     async def read(self, shard: int) -> None:
-        """Read who owns a shard, strongly, and together with whoever else waits for that. It ends in time."""
-        reading = self._reads.get(shard)
+        """Read who owns a shard, strongly, and together with whatever else is asked for. It ends in time."""
+        self._wanted.add(shard)
+        reading = self._next_read
         if reading is None:
-            reading = asyncio.get_running_loop().create_task(self._read_one(shard))
-            self._reads[shard] = reading
-            reading.add_done_callback(lambda _: self._reads.pop(shard, None))
+            reading = self._next_read = asyncio.get_running_loop().create_task(self._read_wanted(self._last_read))
         await asyncio.wait((reading,), timeout=READ_S)
 
     async def follow(self, shard: int, epoch: int) -> None:
@@ -102,11 +104,16 @@ class Directory:
         finally:
             self._followed.pop(shard, None)
 
-    async def _read_one(self, shard: int) -> None:
+    async def _read_wanted(self, before: asyncio.Task[None] | None) -> None:
+        """One read at a time: while it is under way, the next one gathers."""
+        if before is not None:
+            await asyncio.wait((before,))
+        shards, self._wanted = self._wanted, set()
+        self._last_read, self._next_read = self._next_read, None
         try:
-            await self._read([shard], strong=True)
+            await self._read(shards, strong=True)
         except TableError as error:
-            _logger.debug("shard %d cannot be read: %s", shard, error)
+            _logger.debug("%d shards cannot be read: %s", len(shards), error)
 
     async def _read(self, shards: Iterable[int], *, strong: bool) -> None:
         items = await self._table.read_many([shard_key(self._fleet, shard) for shard in shards], strong=strong)

@@ -48,6 +48,7 @@ class Router:
         self._directory = Directory(table, fleet, self._owners, channel, self._changed)
         self._lives: dict[str, str] = {}
         self._refused_urls: set[str] = set()
+        self._said: set[str] = set()
 
     @property
     def is_ready(self) -> bool:
@@ -138,23 +139,33 @@ class Router:
 
     def _changed(self) -> None:
         """Make the owners the workers of the pool."""
-        lives = {owner.url: owner.inc for owner in self._owners}
-        urls = [url for url in sorted(lives) if self._is_sound(url)]
+        lives = {owner.url: owner.inc for owner in self._owners if self._is_sound(owner)}
+        urls = sorted(lives)
         self._pool.replace(urls)
         for url in urls:
             if self._lives.get(url, lives[url]) != lives[url]:
                 self._pool.welcome(url)
         self._lives |= lives
 
-    def _is_sound(self, url: str) -> bool:
+    def _is_sound(self, owner: Owner) -> bool:
         try:
-            check_url(url)
+            check_url(owner.url)
         except ConfigurationError:
-            if url not in self._refused_urls:
-                self._refused_urls.add(url)
-                _logger.error("a worker says that it is at %r, which is no ws://host:port; set --addr there", url)
+            self._refused_urls.add(owner.url)
+            if owner.worker not in self._said:
+                self._said.add(owner.worker)
+                _logger.error("%s", _no_address(owner))
             return False
         return True
+
+
+def _no_address(owner: Owner) -> str:
+    if owner.url:
+        return f"worker {owner.worker} says that it is at {owner.url}, which is no ws://host:port: set --addr there"
+    return (
+        f"worker {owner.worker} owns connections and serves no clients, as it was started without an app: "
+        "give workers that only dial out a --fleet of their own"
+    )
 
 
 def _is_misdirected(refused: WorkerRefused) -> bool:

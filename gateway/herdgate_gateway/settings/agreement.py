@@ -1,6 +1,6 @@
 """What settings ask of one another: each is right on its own, and all of them have to go together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from herdgate.core.errors import ConfigurationError
 from herdgate.fleet import check_rate_min
@@ -84,7 +84,8 @@ def _check_fleet(settings: Settings) -> Iterator[ConfigurationError]:
     fleet = settings.fleet
     beside = {"redis", "name"} if settings.leases.table else {"redis"}  # a lease table has fleets, too
     if fleet.redis is None and fleet.model_fields_set - beside:
-        yield ConfigurationError("fleet.redis", "nothing", "write the URL of the fleet's Redis, or leave [fleet] out")
+        others = _shown("fleet", fleet.model_fields_set - beside)
+        yield ConfigurationError("fleet.redis", "nothing", f"write the URL of the fleet's Redis, or leave out {others}")
         return
     if (whole := fleet.fleet()) is not None:
         try:
@@ -98,9 +99,15 @@ def _check_fleet(settings: Settings) -> Iterator[ConfigurationError]:
 
 def _check_leases(settings: Settings) -> Iterator[ConfigurationError]:
     if settings.leases.table is None and settings.leases.model_fields_set - {"table"}:
-        yield ConfigurationError("leases.table", "nothing", "write the name of the lease table, or leave [leases] out")
+        others = _shown("leases", settings.leases.model_fields_set - {"table"})
+        yield ConfigurationError("leases.table", "nothing", f"write the name of the lease table, or leave out {others}")
     if settings.leases.table is not None and settings.workers:
-        yield ConfigurationError("workers", list(settings.workers), "leave it out: owners in the lease table say where")
+        way_out = "leave it out, or workers: owners in a lease table say where they are"
+        yield ConfigurationError("leases.table", settings.leases.table, way_out)
+
+
+def _shown(table: str, names: Iterable[str]) -> str:
+    return ", ".join(f"{table}.{name}" for name in sorted(names))
 
 
 def _is_local(spec: str) -> bool:

@@ -299,6 +299,16 @@ async def test_news_that_makes_no_sense_changes_nothing(news: dict[str, Any]) ->
         assert [worker.url for worker in fleet.gateway.pool.snapshot()] == [one.url]
 
 
+async def test_an_owner_that_serves_no_clients_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with routed() as fleet:
+        dials = OwningWorker(url="", name="dials")
+        for name in ("a", "b"):
+            fleet.hear(name, dials, await fleet.own(name, dials))
+            assert (await denial(fleet, name))[1]["reason"] == "no_owner"
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "herdgate.routing"]
+    assert line.startswith("worker dials owns connections and serves no clients")
+
+
 async def test_another_life_at_the_same_place_is_not_blamed_for_the_one_before() -> None:
     async with owning_worker("one") as one, routed() as fleet:
         one.url = closed_port()
