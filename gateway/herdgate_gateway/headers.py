@@ -1,8 +1,9 @@
 """The heads of a handshake on its way through: what passes, what is rebuilt, what is refused. Pure.
 
 Rules:
-- hop-by-hop headers, and whatever `Connection` names, end here (RFC 9110 section 7.6.1); each leg negotiates its own
-  `Sec-WebSocket-*`; what a client sends under `Herdgate-*` is between it and us;
+- hop-by-hop headers, whatever `Connection` names (RFC 9110 section 7.6.1), and what gateways and workers tell each
+  other end here; each leg negotiates its own `Sec-WebSocket-*`; what a client sends under `Herdgate-*` is between it
+  and us;
 - the worker is told the connection id that was found in front, as `Herdgate-Connection-Id`;
 - the worker gets exactly one `Host`, the client's;
 - `X-Forwarded-For`, `-Proto` and `-Host` are ours, and whatever came under such a name is dropped, `Forwarded` and
@@ -50,6 +51,10 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     )
 )
+_BETWEEN_US = frozenset(
+    (b"herdgate-connection-id", b"herdgate-epoch", b"herdgate-gateway", b"herdgate-owner", b"herdgate-shard")
+)
+_DROPPED = _HOP_BY_HOP | _BETWEEN_US
 _NO_BODY = frozenset((b"content-length", b"expect"))
 _SERVER_S_OWN = frozenset((b"content-length", b"date", b"server"))
 _ORIGIN = (b"x-forwarded-", b"forwarded", b"x-real-ip")
@@ -213,7 +218,7 @@ def _encoded(pairs: Iterable[tuple[str, str]]) -> list[Pair]:
 def _end_to_end(pairs: Iterable[Pair]) -> list[Pair]:
     pairs = [(name.lower(), value) for name, value in pairs]
     named = _named_by_connection(value for name, value in pairs if name == b"connection")
-    return [(name, value) for name, value in pairs if name not in _HOP_BY_HOP and name not in named]
+    return [(name, value) for name, value in pairs if name not in _DROPPED and name not in named]
 
 
 def _named_by_connection(values: Iterable[bytes]) -> set[bytes]:

@@ -29,8 +29,8 @@ _logger = logging.getLogger("herdgate.leases")
 class Publishing(Protocol):
     """Where news is told: as `Channel`."""
 
-    async def publish(self, news: News) -> None:
-        """Tell everybody, or nobody; never raises."""
+    async def publish(self, news: News) -> bool:
+        """Tell everybody, or nobody; never raises. True if Redis has taken it."""
         ...
 
     async def aclose(self) -> None:
@@ -49,11 +49,13 @@ class Channel:
     def __init__(self, redis: Any, name: str) -> None:
         self._redis, self._name = redis, name
 
-    async def publish(self, news: News) -> None:
-        """Tell everybody, or nobody."""
+    async def publish(self, news: News) -> bool:
+        """Tell everybody, or nobody. True if Redis has taken it, whoever hears it there."""
         with suppress(Exception):  # it is only slower without
             async with asyncio.timeout(_PUBLISH_S):
                 await self._redis.publish(self._name, json.dumps(news))
+                return True
+        return False
 
     async def run(self, hear: Callable[[News], None], begun: Callable[[], None] = lambda: None) -> None:
         """Hear, until cancelled; a connection that breaks is made anew.
@@ -112,7 +114,7 @@ def open_redis(url: str, field: str = "redis") -> Any:
 
 
 def _read(data: Any) -> News | None:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         told = json.loads(data)
         return told if isinstance(told, dict) else None
     return None

@@ -4,7 +4,7 @@
     some shards        strongly, when a worker says that it is not the owner, or cannot be reached; what is asked for
                        while a read is under way is the next one
     shards of nobody   twice a second, as long as there are some that were asked for
-    news               over Redis: who has gained what, and which life is over
+    news               over Redis, of who has gained what and whose life is over: looked up in the table, strongly
 
 While the table is away what is known stays known; without Redis changes are found by refusals and reads.
 """
@@ -12,10 +12,9 @@ While the table is away what is known stays known; without Redis changes are fou
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from herdgate_gateway.leases.channel import Channel, News
-from herdgate_gateway.leases.rows import SHARDS, ShardRow, shard_key
+from herdgate_gateway.leases.rows import SHARDS, ShardRow, WorkerRow, shard_key, worker_key
 from herdgate_gateway.leases.table import LeaseTable, TableError
 from herdgate_gateway.routing.owners import Owner, Owners
 
@@ -53,6 +52,7 @@ class Directory:
         self._wanted: set[int] = set()
         self._next_read: asyncio.Task[None] | None = None
         self._last_read: asyncio.Task[None] | None = None
+        self._looking: set[asyncio.Task[None]] = set()
         self._orphans: dict[int, float] = {}
         self._followed: dict[int, asyncio.Event] = {}
         self._missed, self._asked = asyncio.Event(), asyncio.Event()
@@ -68,7 +68,7 @@ class Directory:
 
     async def aclose(self) -> None:
         """End, and let go of table and channel."""
-        tasks = [*self._running, *filter(None, (self._last_read, self._next_read))]
+        tasks = [*self._running, *self._looking, *filter(None, (self._last_read, self._next_read))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -84,11 +84,14 @@ class Directory:
 
     async def read(self, shard: int) -> None:
         """Read who owns a shard, strongly, and together with whatever else is asked for. It ends in time."""
-        self._wanted.add(shard)
-        reading = self._next_read
-        if reading is None:
-            reading = self._next_read = asyncio.get_running_loop().create_task(self._read_wanted(self._last_read))
-        await asyncio.wait((reading,), timeout=READ_S)
+        await asyncio.wait((self._reading([shard]),), timeout=READ_S)
+
+    def _reading(self, shards: Iterable[int]) -> asyncio.Task[None]:
+        """One read at a time: while it is under way, the next one gathers."""
+        self._wanted.update(shards)
+        if self._next_read is None:
+            self._next_read = asyncio.get_running_loop().create_task(self._read_wanted(self._last_read))
+        return self._next_read
 
     async def follow(self, shard: int, epoch: int) -> None:
         """Its owner of this epoch says that it is none: find the next one, which may just be about to take over."""
@@ -105,7 +108,6 @@ class Directory:
             self._followed.pop(shard, None)
 
     async def _read_wanted(self, before: asyncio.Task[None] | None) -> None:
-        """One read at a time: while it is under way, the next one gathers."""
         if before is not None:
             await asyncio.wait((before,))
         shards, self._wanted = self._wanted, set()
@@ -161,23 +163,30 @@ class Directory:
             await asyncio.sleep(ORPHANS_S)
 
     def hear(self, news: News) -> None:
-        """What the channel brings."""
-        inc, told = news.get("dead"), news.get("owner")
+        """What the channel brings. Anybody may write there: what it says is looked up, and never believed."""
+        inc, told, epochs = news.get("dead"), news.get("owner"), news.get("epochs")
         if isinstance(inc, str):
+            for worker in {owner.worker for owner in self._owners if owner.inc == inc}:
+                self._look_up(worker, inc)
+        elif isinstance(told, dict) and isinstance(epochs, dict):
+            self._reading(int(shard) for shard in epochs if shard.isdecimal() and int(shard) < SHARDS)
+
+    def _look_up(self, worker: str, inc: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._bury(worker, inc))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+    async def _bury(self, worker: str, inc: str) -> None:
+        """Somebody says that this life of a worker is over: is it?"""
+        try:
+            item = await self._table.read(worker_key(self._fleet, worker), strong=True)
+        except TableError as error:
+            _logger.debug("worker %s cannot be looked up: %s", worker, error)
+            return
+        row = None if item is None else WorkerRow.of(item)
+        if row is None or row.inc != inc or row.st == "DEAD":
             self._owners.bury(inc)
             self._changed()
-        elif isinstance(told, dict):
-            self._learn(_gains(told, news.get("epochs")))
-
-
-def _gains(owner: dict[str, Any], epochs: Any) -> Iterable[tuple[int, Owner]]:
-    """What an owner says that it has gained; nothing of what makes no sense."""
-    worker, inc, addr = owner.get("worker"), owner.get("inc"), owner.get("addr")
-    if not (isinstance(worker, str) and isinstance(inc, str) and isinstance(addr, str) and isinstance(epochs, dict)):
-        return
-    for shard, epoch in epochs.items():
-        if shard.isdecimal() and int(shard) < SHARDS and isinstance(epoch, int) and epoch > 0:
-            yield int(shard), Owner(worker, inc, addr, epoch)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -51,6 +51,11 @@ class Router:
         self._said: set[str] = set()
 
     @property
+    def owners(self) -> Owners:
+        """Who owns what, as far as is known."""
+        return self._owners
+
+    @property
     def is_ready(self) -> bool:
         """True once the owners were read."""
         return self._directory.is_read
@@ -93,11 +98,19 @@ class Router:
             if not _is_misdirected(refused):
                 raise
             await self._directory.follow(shard, first.epoch)
+            failed = Refused("no_owner")
         except Refused as refused:
             if refused.reason != "upstream":
                 raise
             await self._directory.read(shard)
-        return await self._dial_again(shard, first, attempt)
+            failed = refused
+        again = self._destination(shard)
+        if again is None or again == first:
+            self._directory.want(shard)
+            if failed.reason == "no_owner" and again is not None:
+                self._say_denied(again)
+            raise failed
+        return await self._dial_again(again, attempt)
 
     def opened(self, destination: Destination, recall: Callable[[], None]) -> Callable[[], None]:
         """An arrival is in: call it back when its shard moves.
@@ -113,18 +126,20 @@ class Router:
         return forget
 
     async def _dial_again(
-        self, shard: int, first: Destination, attempt: Callable[[Destination], Awaitable[_T]]
+        self, destination: Destination, attempt: Callable[[Destination], Awaitable[_T]]
     ) -> tuple[_T, Destination]:
-        again = self._destination(shard)
-        if again is None or again == first:
-            self._directory.want(shard)
-            raise Refused("no_owner")
         try:
-            return await attempt(again), again
+            return await attempt(destination), destination
         except WorkerRefused as refused:
             if not _is_misdirected(refused):
                 raise
             raise Refused("no_owner") from None
+
+    def _say_denied(self, owner: Destination) -> None:
+        """Once for each place: there is something wrong that does not mend itself."""
+        if owner.url not in self._said:
+            self._said.add(owner.url)
+            _logger.warning("worker %s refuses clients of shards that are its own by the table", owner.url)
 
     def _destination(self, shard: int) -> Destination | None:
         owner = self._find(shard)

@@ -15,10 +15,11 @@ from herdgate_gateway.app import Gateway
 from herdgate_gateway.client_leg import client_leg_class
 from herdgate_gateway.close_codes import SERVICE_RESTART
 from herdgate_gateway.front_door.protocol import front_door_class
-from herdgate_gateway.leases.acts import take
+from herdgate_gateway.leases.acts import fence_child, register, take
 from herdgate_gateway.leases.memory import MemoryLeases
 from herdgate_gateway.leases.rows import ShardRow, WorkerRow, shard_key, shard_of
 from herdgate_gateway.leases.table import Done
+from herdgate_gateway.routing.router import Router
 from herdgate_gateway.settings import load
 from tests.herdgate_gateway.gateways import serve, until
 
@@ -95,15 +96,31 @@ class Routed:
             worker.epochs[shard] = epoch
         return epoch
 
-    def hear(self, connection_id: str, worker: OwningWorker, epoch: int, inc: str = "") -> None:
-        """The news that goes with that."""
+    async def hear(self, connection_id: str, worker: OwningWorker, epoch: int, inc: str = "") -> None:
+        """The news that goes with that; until it is known."""
         told = {"worker": worker.name, "inc": inc or f"inc-{worker.name}", "addr": worker.url}
-        self.news({"owner": told, "epochs": {str(shard_of(connection_id)): epoch}})
+        shard, owners = shard_of(connection_id), self.router.owners
+        self.news({"owner": told, "epochs": {str(shard): epoch}})
+        await until(lambda: (owner := owners.find(shard)) is not None and owner.epoch >= epoch, "it is known")
+
+    async def die(self, worker: OwningWorker) -> None:
+        """Its life is over, by the table, and known to be."""
+        inc = f"inc-{worker.name}"
+        row = WorkerRow(worker.name, inc, None, "UP", 1, 3_000, worker.url, 100, 0)
+        await self.table.write(register(FLEET, row, None))
+        await self.table.write(fence_child(FLEET, worker.name, inc))
+        self.news({"dead": inc})
+        await until(lambda: inc not in {owner.inc for owner in self.router.owners}, "it is known")
+
+    @property
+    def router(self) -> Router:
+        """Its router."""
+        assert self.gateway.router is not None
+        return self.gateway.router
 
     def news(self, news: dict[str, Any]) -> None:
         """Anything that a channel may bring."""
-        assert self.gateway.router is not None
-        self.gateway.router.hear(news)
+        self.router.hear(news)
 
     async def is_idle(self) -> None:
         """Wait until nothing is open."""

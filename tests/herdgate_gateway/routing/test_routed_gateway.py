@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from herdgate_gateway.leases.rows import shard_of
+from herdgate_gateway.leases.acts import register, take
+from herdgate_gateway.leases.rows import WorkerRow, shard_of
 from herdgate_gateway.leases.table import TableError
 from tests.herdgate_gateway.gateways import CALLED_BACK, closed_port, until
-from tests.herdgate_gateway.routing.routed import OwningWorker, Routed, owning_worker, routed
+from tests.herdgate_gateway.routing.routed import FLEET, OwningWorker, Routed, owning_worker, routed
 from tests.wire import WAIT_S, eventually, handshake, open_socket, raw
 
 MODES = pytest.mark.parametrize("mode", ["splice", "messages"])
@@ -53,7 +54,7 @@ def reads(fleet: Routed, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 async def test_an_arrival_goes_to_the_owner_of_its_shard_and_tells_what_it_believes(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
         for name, worker in (("a", one), ("b", two)):
-            fleet.hear(name, worker, await fleet.own(name, worker))
+            await fleet.hear(name, worker, await fleet.own(name, worker))
         assert await says(fleet, "a") == "one: hello"
         assert await says(fleet, "b") == "two: hello"
         assert one.stamps == [(shard_of("a"), 1, "a")]
@@ -64,7 +65,7 @@ async def test_an_arrival_goes_to_the_owner_of_its_shard_and_tells_what_it_belie
 @MODES
 async def test_what_a_client_says_of_shard_and_epoch_is_not_believed(mode: str) -> None:
     async with owning_worker() as worker, routed(mode) as fleet:
-        fleet.hear("a", worker, await fleet.own("a", worker))
+        await fleet.hear("a", worker, await fleet.own("a", worker))
         spoofed = [("Herdgate-Shard", "5"), ("Herdgate-Epoch", "9"), ("Herdgate-Connection-Id", "b")]
         async with open_socket(fleet.port, "/ws?id=a", headers=spoofed):
             assert worker.stamps == [(shard_of("a"), 1, "a")]
@@ -83,7 +84,7 @@ async def test_a_shard_that_nobody_owns_is_no_owner_with_a_hint_and_costs_no_tok
 @MODES
 async def test_an_owner_that_has_moved_is_found_by_one_strong_read(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         one.epochs.clear()
         await fleet.own("a", two)
         made = reads(fleet, monkeypatch)
@@ -99,7 +100,7 @@ async def test_an_owner_that_has_moved_is_found_by_one_strong_read(mode: str, mo
 async def test_an_owner_out_of_reach_is_read_again_too(mode: str) -> None:
     async with owning_worker("two") as two, routed(mode) as fleet:
         gone = OwningWorker(url=closed_port(), name="gone")
-        fleet.hear("a", gone, await fleet.own("a", gone))
+        await fleet.hear("a", gone, await fleet.own("a", gone))
         await fleet.own("a", two)
         assert await says(fleet, "a") == "two: hello"
 
@@ -109,7 +110,7 @@ async def test_who_is_the_owner_by_the_table_and_says_no_is_no_owner(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with owning_worker("one") as one, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one, tell_worker=False))
+        await fleet.hear("a", one, await fleet.own("a", one, tell_worker=False))
         made = reads(fleet, monkeypatch)
         status, told = await denial(fleet, "a")
         assert (status, told["reason"]) == (503, "no_owner")
@@ -125,14 +126,14 @@ async def test_an_arrival_in_the_middle_of_a_hand_over_waits_for_its_end(
     mode: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         one.epochs.clear()  # it is frozen, and not given yet
         made = reads(fleet, monkeypatch)
         saying = asyncio.ensure_future(says(fleet, "a"))
         await until(lambda: bool(made), "the table was asked")
         epoch = await fleet.own("a", two)
         if how == "news":
-            fleet.hear("a", two, epoch)
+            await fleet.hear("a", two, epoch)
         assert await saying == "two: hello"
         assert two.stamps == [(shard_of("a"), epoch, "a")]
 
@@ -140,7 +141,7 @@ async def test_an_arrival_in_the_middle_of_a_hand_over_waits_for_its_end(
 @MODES
 async def test_two_that_say_no_are_no_owner(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one, tell_worker=False))
+        await fleet.hear("a", one, await fleet.own("a", one, tell_worker=False))
         await fleet.own("a", two, tell_worker=False)
         assert (await denial(fleet, "a"))[1]["reason"] == "no_owner"
         assert [len(one.stamps), len(two.stamps)] == [1, 1]
@@ -149,7 +150,7 @@ async def test_two_that_say_no_are_no_owner(mode: str) -> None:
 
 async def test_a_crowd_at_a_shard_that_has_moved_reads_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed() as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         one.epochs.clear()
         await fleet.own("a", two)
         made = reads(fleet, monkeypatch)
@@ -160,8 +161,8 @@ async def test_a_crowd_at_a_shard_that_has_moved_reads_once(monkeypatch: pytest.
 @MODES
 async def test_a_worker_of_a_life_that_is_over_gets_nobody(mode: str) -> None:
     async with owning_worker("one") as one, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
-        fleet.news({"dead": "inc-one"})
+        await fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.die(one)
         assert (await denial(fleet, "a"))[1]["reason"] == "no_owner"
         assert not one.stamps
 
@@ -169,8 +170,8 @@ async def test_a_worker_of_a_life_that_is_over_gets_nobody(mode: str) -> None:
 @MODES
 async def test_a_shard_without_owner_that_is_asked_for_is_found_without_news(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
-        fleet.news({"dead": "inc-one"})
+        await fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.die(one)
         assert (await denial(fleet, "a"))[1]["reason"] == "no_owner"
         await fleet.own("a", two)
 
@@ -185,9 +186,9 @@ async def test_a_shard_without_owner_that_is_asked_for_is_found_without_news(mod
 async def test_sockets_of_a_shard_that_has_moved_are_called_back_and_others_stay(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
         for name in ("a", "b"):
-            fleet.hear(name, one, await fleet.own(name, one))
+            await fleet.hear(name, one, await fleet.own(name, one))
         async with open_socket(fleet.port, "/ws?id=a") as moved, open_socket(fleet.port, "/ws?id=b") as stays:
-            fleet.hear("a", two, await fleet.own("a", two))
+            await fleet.hear("a", two, await fleet.own("a", two))
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(moved.recv(), WAIT_S)
             assert closed.value.rcvd is not None
@@ -203,7 +204,7 @@ async def test_sockets_of_a_shard_that_has_moved_are_called_back_and_others_stay
 @MODES
 async def test_a_worker_s_word_that_a_shard_has_moved_becomes_a_call_back(mode: str) -> None:
     async with owning_worker("one") as one, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         async with open_socket(fleet.port, "/ws?id=a") as client:
             await until(lambda: bool(one.sockets), "the worker has it")
             await one.close_all(1012, "shard moved")
@@ -217,7 +218,7 @@ async def test_a_worker_s_word_that_a_shard_has_moved_becomes_a_call_back(mode: 
 @MODES
 async def test_a_shard_that_moves_while_its_worker_is_dialled_is_seen(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         accepting, go_on = asyncio.Event(), asyncio.Event()
         app = one.app
 
@@ -231,10 +232,10 @@ async def test_a_shard_that_moves_while_its_worker_is_dialled_is_seen(mode: str)
             await app(scope, receive, hold)
 
         async with _serving(one, slow):
-            fleet.hear("a", one, await fleet.own("a", one))
+            await fleet.hear("a", one, await fleet.own("a", one))
             opening = asyncio.ensure_future(says(fleet, "a"))
             await asyncio.wait_for(accepting.wait(), WAIT_S)
-            fleet.hear("a", two, await fleet.own("a", two))
+            await fleet.hear("a", two, await fleet.own("a", two))
             go_on.set()
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(opening, WAIT_S)
@@ -258,7 +259,7 @@ def _serving(worker: OwningWorker, app: Any) -> Any:
 
 async def test_while_the_table_is_away_what_is_known_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async with owning_worker("one") as one, routed() as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
 
         async def away(*_: object, **__: object) -> None:
             raise TableError("away")
@@ -270,10 +271,12 @@ async def test_while_the_table_is_away_what_is_known_goes_on(monkeypatch: pytest
 
 async def test_a_drawn_id_goes_to_some_owner_with_the_id_that_was_drawn() -> None:
     async with owning_worker("one") as one, routed(routes=[{"name": "default"}]) as fleet:
+        mine = WorkerRow("one", "i", None, "UP", 1, 3_000, one.url, 100, 0)
         for shard in range(1_024):
             one.epochs[shard] = 1
-        told = {"worker": "one", "inc": "i", "addr": one.url}
-        fleet.news({"owner": told, "epochs": {str(shard): 1 for shard in range(1_024)}})
+            await fleet.table.write(take(FLEET, mine, shard, None))
+        fleet.news({"owner": {}, "epochs": {str(shard): 1 for shard in range(1_024)}})
+        await until(lambda: len(list(fleet.router.owners)) == 1_024, "all are known")
         await says(fleet, "")
         ((shard, epoch, drawn),) = one.stamps
         assert (shard, epoch) == (shard_of(drawn), 1)
@@ -293,7 +296,7 @@ async def test_a_drawn_id_goes_to_some_owner_with_the_id_that_was_drawn() -> Non
 )
 async def test_news_that_makes_no_sense_changes_nothing(news: dict[str, Any]) -> None:
     async with owning_worker("one") as one, routed() as fleet:
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         fleet.news(news)
         assert await says(fleet, "a") == "one: hello"
         assert [worker.url for worker in fleet.gateway.pool.snapshot()] == [one.url]
@@ -303,19 +306,53 @@ async def test_an_owner_that_serves_no_clients_is_named_once(caplog: pytest.LogC
     async with routed() as fleet:
         dials = OwningWorker(url="", name="dials")
         for name in ("a", "b"):
-            fleet.hear(name, dials, await fleet.own(name, dials))
+            await fleet.hear(name, dials, await fleet.own(name, dials))
             assert (await denial(fleet, name))[1]["reason"] == "no_owner"
     (line,) = [record.getMessage() for record in caplog.records if record.name == "herdgate.routing"]
     assert line.startswith("worker dials owns connections and serves no clients")
 
 
+LIAR = {"worker": "liar", "inc": "x", "addr": "ws://127.0.0.1:1"}
+LIES: dict[str, dict[str, Any]] = {
+    "an owner that nobody is": {"owner": LIAR, "epochs": {str(shard_of("a")): 1 << 50}},
+    "the owner, elsewhere": {"owner": {**LIAR, "worker": "one", "inc": "inc-one"}, "epochs": {str(shard_of("a")): 2}},
+    "the owner's death": {"dead": "inc-one"},
+    "all shards": {"owner": LIAR, "epochs": {str(shard): 9 for shard in range(1_024)}},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_news_that_lies_changes_nothing(lie: str) -> None:
+    """Anybody who reaches Redis may write there, another fleet of the same name among them."""
+    async with owning_worker("one") as one, routed() as fleet:
+        await fleet.hear("a", one, await fleet.own("a", one))
+        async with open_socket(fleet.port, "/ws?id=a") as stays:
+            row = WorkerRow("one", "inc-one", None, "UP", 1, 3_000, one.url, 100, 0)
+            await fleet.table.write(register(FLEET, row, None))
+            fleet.news(LIES[lie])
+            await fleet.hear("b", one, await fleet.own("b", one))  # what was told before it is through
+            assert await says(fleet, "a") == "one: hello"
+            await stays.send("still")
+            assert await asyncio.wait_for(stays.recv(), WAIT_S) == "one: still"
+            assert [worker.url for worker in fleet.gateway.pool.snapshot()] == [one.url]
+
+
+async def test_a_worker_that_denies_what_is_its_own_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with owning_worker("one") as one, routed() as fleet:
+        await fleet.hear("a", one, await fleet.own("a", one, tell_worker=False))
+        for _ in range(2):
+            await denial(fleet, "a")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "herdgate.routing"]
+    assert line == f"worker {one.url} refuses clients of shards that are its own by the table"
+
+
 async def test_another_life_at_the_same_place_is_not_blamed_for_the_one_before() -> None:
     async with owning_worker("one") as one, routed() as fleet:
         one.url = closed_port()
-        fleet.hear("a", one, await fleet.own("a", one))
+        await fleet.hear("a", one, await fleet.own("a", one))
         for _ in range(6):
             await denial(fleet, "a")
         assert fleet.gateway.pool.snapshot()[0].state == "broken"
         assert (await denial(fleet, "a"))[1]["reason"] == "no_owner"
-        fleet.hear("a", one, await fleet.own("a", one, inc="next"), inc="next")
+        await fleet.hear("a", one, await fleet.own("a", one, inc="next"), inc="next")
         assert fleet.gateway.pool.snapshot()[0].state == "up"
