@@ -24,6 +24,7 @@ from herdgate.paths import route_path
 from herdgate.refusal import refuse_http, refuse_websocket
 from herdgate_gateway.authentication import Authentication
 from herdgate_gateway.descriptors import most_sockets
+from herdgate_gateway.drain.sockets import OpenSockets, Register
 from herdgate_gateway.handshake import NO_HANDSHAKE, answer_of
 from herdgate_gateway.leases.table import LeaseTable
 from herdgate_gateway.relay import MessageRelay
@@ -44,9 +45,11 @@ class Gateway:
         settings: of the gateway; this process admits its share of them, see `Settings.process_limits`.
         fleet: where the calendar is that this process shares. None: where the settings say.
         leases: where the owners of connections stand. None: where the settings say.
+        make_gate: makes a gate, of the arguments of `herdgate.Gate`.
 
     Attributes:
         pool: the workers.
+        register: the sockets whose messages are passed on.
         splices: the sockets whose bytes are passed on; None where the relay is one of messages.
         router: knows who owns which connection; None: any worker may have any.
 
@@ -54,7 +57,14 @@ class Gateway:
         ConfigurationError: a key file cannot be used.
     """
 
-    def __init__(self, settings: Settings, fleet: Fleet | None = None, leases: LeaseTable | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        fleet: Fleet | None = None,
+        leases: LeaseTable | None = None,
+        make_gate: Callable[..., Gate] = Gate,
+    ) -> None:
+        self._make_gate = make_gate
         self.pool = WorkerPool(settings.workers, settings.breaker.settings())
         self.router = make_router(settings, self.pool, leases)
         self.splices: SpliceRelay | None = None
@@ -66,6 +76,8 @@ class Gateway:
         self._set_live: dict[str, float | None] = {}
         self._own_secrets = (secrets.token_urlsafe(32),)
         self._retiring: set[asyncio.Task[None]] = set()
+        self._is_draining = False
+        self.register = Register()
         self.plan(settings)()
 
     @property
@@ -82,6 +94,18 @@ class Gateway:
     def health_path(self) -> str | None:
         """What is answered with 200 to whoever asks; None: nothing is."""
         return self._settings.health_path
+
+    @property
+    def sockets(self) -> OpenSockets:
+        """All that are open."""
+        splices, bridges = self.splices, self.register.bridges
+        return OpenSockets(bridges.keys) if splices is None else OpenSockets(lambda: splices.joints, bridges.keys)
+
+    def drain(self) -> None:
+        """Refuse every arrival from now on, with a hint; sockets stay."""
+        self._is_draining = True
+        for gate in self.gates.values():
+            gate.drain()
 
     def set_rate(self, rate: float | None) -> None:
         """Change the one rate of all routes, until settings come with another; see `herdgate.Gate.set_rate`."""
@@ -182,6 +206,8 @@ class Gateway:
         if self.router is None:
             self.pool.replace(settings.workers)
         self._settings, self._routes, self._set_live = settings, routes, live
+        if self._is_draining:
+            self.drain()
         self._retire(replaced)
 
     def _make_routes(self, settings: Settings, planned: Mapping[str, Authentication | None]) -> list[Route]:
@@ -199,11 +225,19 @@ class Gateway:
             forwarding_header=settings.forwarding_header,
             member=member,
             router=self.router,
+            register=self.register,
         )
         if settings.relay.mode == "splice":
             if self.splices is None:
                 limits = settings.relay.settings()
-                self.splices = SpliceRelay(self.pool, limits, relay.forwarding, member=member, router=self.router)
+                self.splices = SpliceRelay(
+                    self.pool,
+                    limits,
+                    relay.forwarding,
+                    member=member,
+                    router=self.router,
+                    cuts=self.register.cuts,
+                )
             self.splices.forwarding = relay.forwarding
         return relay
 
@@ -216,7 +250,7 @@ class Gateway:
             if gate is None:
                 fleet = self._fleet if beside is None else None
                 limits, chosen = _limits(settings, table), self._secrets(settings)
-                gate = Gate(limits, secrets=chosen, route=table.name, beside=beside, fleet=fleet)
+                gate = self._make_gate(limits, secrets=chosen, route=table.name, beside=beside, fleet=fleet)
                 gate.set_workers(self.pool.names)
             beside = beside or gate
             gates.append(gate)

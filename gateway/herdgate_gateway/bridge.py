@@ -15,6 +15,7 @@ from herdgate.asgi import Message, Receive, Send
 from herdgate.core.numbers import check_number
 from herdgate_gateway.client_line import ClientLine
 from herdgate_gateway.close_codes import GOING_AWAY, LOST, NO_CODE, fit_reason, to_client, to_worker
+from herdgate_gateway.drain.sockets import Cuts
 from herdgate_gateway.endings import (
     BROKEN,
     CLIENT_STALLED,
@@ -86,6 +87,11 @@ class Bridge:
         line: the client's connection, where the server offers it.
         leg: the worker's, open.
         invite: calls the client back, if its worker is lost.
+        cuts: counts clients that vanish.
+
+    Attributes:
+        invite: as given.
+        is_leaving: it has begun to end.
     """
 
     def __init__(
@@ -97,13 +103,18 @@ class Bridge:
         settings: RelaySettings,
         *,
         invite: Inviting | None = None,
+        cuts: Cuts | None = None,
     ) -> None:
         self._receive, self._send, self._line = receive, send, line
-        self._leg, self._invite = leg, invite
+        self._leg, self.invite = leg, invite
         self._settings = settings
+        self._cuts = cuts
         self._recalled = asyncio.Event()
+        self._farewell: Farewell | None = None
+        self._message: str | None = None
         self._clock = asyncio.get_running_loop().time
-        self._last = self._clock()
+        self._born = self._last = self._clock()
+        self.is_leaving = False
 
     async def run(self) -> None:
         """Relay until a leg ends, and end the other."""
@@ -112,11 +123,27 @@ class Bridge:
         try:
             ending = await self._first_ending(pumps)
         finally:
+            self.is_leaving = True
             await reap(*pumps)
         await asyncio.gather(
             self._end_client(ending.client),
             self._leg.close(ending.worker.code, ending.worker.reason, self._settings.close_s),
         )
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since it was joined."""
+        return self._clock() - self._born
+
+    def close(self, code: int, reason: str, message: str | None = None) -> None:
+        """Close it; harmless to repeat, and once it is over.
+
+        Args:
+            message: text for the client before that.
+        """
+        if self._farewell is None:
+            self._farewell, self._message = Farewell(code, reason), message
+            self._recalled.set()
 
     def recall(self) -> None:
         """Close it, and call the client back with a firm slot; harmless to repeat, and once it is over."""
@@ -124,7 +151,12 @@ class Bridge:
 
     async def _recall(self) -> Ending:
         await self._recalled.wait()
-        return Ending(await call_back(self._invite, firm=True), Farewell(GOING_AWAY))
+        if self._farewell is None:
+            return Ending(await call_back(self.invite, firm=True), Farewell(GOING_AWAY))
+        if self._message is not None:
+            with suppress(OSError, RuntimeError):
+                await _in_time(self._send({"type": "websocket.send", "text": self._message}), self._settings.close_s)
+        return Ending(self._farewell, Farewell(GOING_AWAY))
 
     async def _first_ending(self, pumps: tuple[asyncio.Future[Ending], ...]) -> Ending:
         idle_s = self._settings.idle_s or math.inf
@@ -153,6 +185,8 @@ class Bridge:
                 return WORKER_STALLED
             self._last = self._clock()
         code, reason = message.get("code", NO_CODE), message.get("reason") or ""
+        if code == LOST and self._cuts is not None:
+            self._cuts.note(self._clock())
         return Ending(None, Farewell(to_worker(code), reason))
 
     async def _to_client(self) -> Ending:
@@ -166,7 +200,7 @@ class Bridge:
             self._last = self._clock()
         code, reason = self._leg.code, self._leg.reason
         if code == LOST or has_moved(code, reason):
-            return Ending(await call_back(self._invite, firm=code != LOST), Farewell(None))
+            return Ending(await call_back(self.invite, firm=code != LOST), Farewell(None))
         return Ending(Farewell(to_client(code), reason), Farewell(None))
 
     async def _end_client(self, farewell: Farewell | None) -> None:

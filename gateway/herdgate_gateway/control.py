@@ -1,10 +1,11 @@
-"""`herdgate status`, `herdgate rate` and `herdgate fraction`: look at a running gateway, and change its admissions.
+"""`herdgate status`, `rate`, `fraction` and `drain`: look at a running gateway, change its admissions, and end it.
 
 They ask the control socket of the settings, else its admin listener; `--socket` and `--url` name another one.
 """
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,11 @@ import typer
 
 from herdgate_gateway.admin.client import AdminClient
 from herdgate_gateway.admin.report import rate_text, report
-from herdgate_gateway.errors import ConfigurationError
+from herdgate_gateway.errors import ConfigurationError, HerdgateError
 from herdgate_gateway.listeners import Tcp, Unix, read_listen
 from herdgate_gateway.settings import CONFIG_VARIABLE, load
 
-__all__ = ["fraction", "rate", "status"]
+__all__ = ["drain", "fraction", "rate", "status"]
 
 SocketOption = Annotated[Path | None, typer.Option("--socket", help="Control socket. Default: admin.socket.")]
 UrlOption = Annotated[
@@ -33,6 +34,10 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", envvar=CONFIG_VARIABLE, help="Settings of the gateway, TOML.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
+
+LOOK_S = 0.5
+GONE = 3
+"""Questions without an answer, one after the other, after which a gateway has ended."""
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read here, not bound
 
@@ -78,6 +83,35 @@ def fraction(
     """Change the share of client keys that a running gateway lets past, from now on."""
     answer = _client(socket, url, token, config).change("fraction", share)
     typer.echo(json.dumps(answer) if as_json else f"fraction: {answer.get('fraction')}")
+
+
+def drain(
+    *,
+    deadline: Annotated[str | None, typer.Option(help="Seconds it may take. Default: drain.call_s.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Return once nobody is left, as a preStop hook has to.")] = False,
+    socket: SocketOption = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Move the sockets of a running gateway to others, one by one. It lets nobody in any more; SIGTERM ends it."""
+    client = _client(socket, url, token, config)
+    answer = client.drain(deadline)
+    if wait:
+        _wait_drained(client)
+    typer.echo(json.dumps(answer) if as_json else "drained" if wait else "drain begun")
+
+
+def _wait_drained(client: AdminClient) -> None:
+    """Return once nobody is left, or the gateway has ended."""
+    state, failures = None, 0
+    while state != "drained" and failures < GONE:
+        time.sleep(LOOK_S)  # the counts are those of a moment ago
+        try:
+            state, failures = (client.status().get("drain") or {}).get("state"), 0
+        except HerdgateError:
+            failures += 1
 
 
 def _client(socket: Path | None, url: str | None, token: str | None, config: Path | None) -> AdminClient:

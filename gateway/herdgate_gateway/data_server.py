@@ -7,10 +7,9 @@ Built on uvicorn 0.54.
 """
 
 import asyncio
-import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,33 +20,37 @@ from herdgate_gateway.app import Gateway
 from herdgate_gateway.certificates import LiveCertificate, read_certificate
 from herdgate_gateway.client_leg import client_leg_class
 from herdgate_gateway.close_codes import SERVICE_RESTART
+from herdgate_gateway.drain.coordinator import Drain
+from herdgate_gateway.drain.host import GatewayHost, turns_of
 from herdgate_gateway.front_door.listener import OwnListener
 from herdgate_gateway.front_door.protocol import FrontDoor, front_door_class
 from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.proxy_protocol import proxy_protocol_class
 from herdgate_gateway.quiet import be_quiet
 from herdgate_gateway.settings import Settings
+from herdgate_gateway.signs import STOP_SIGNS, hold, let_in
 
-__all__ = ["BACKLOG", "STOP_SIGNS", "DataServer"]
+__all__ = ["BACKLOG", "DataServer"]
 
 BACKLOG = 4096
-GRACE_S = 10
-"""Seconds that what is open has to end, once the server is told to stop."""
-
-STOP_SIGNS = (signal.SIGINT, signal.SIGTERM)
 
 
 class DataServer(uvicorn.Server):
-    """Serves an app as the settings say. A sign to stop ends it and not the process: there is more to close.
+    """Serves an app as the settings say. A sign to stop drains it first, and ends it and not the process: there is more
+    to close.
 
     Args:
         who: stands before each line of the log; see `log_config`.
+        group: the same in all processes of one gateway; None: it has one.
+
+    Attributes:
+        drain: its end.
 
     Raises:
         ConfigurationError: the certificate cannot be used.
     """
 
-    def __init__(self, gateway: Gateway, settings: Settings, *, who: str = "") -> None:
+    def __init__(self, gateway: Gateway, settings: Settings, *, who: str = "", group: str | None = None) -> None:
         self._gateway, self._settings = gateway, settings
         self._own: OwnListener | None = None
         context = _certificate(settings)
@@ -56,6 +59,8 @@ class DataServer(uvicorn.Server):
         super().__init__(_config(gateway, settings, self._certificate, who))
         self.config.load()
         be_quiet()
+        self._end_s = 0.0
+        self.drain = Drain(GatewayHost(gateway, self), settings.drain.settings(), turns_of(gateway, settings, group))
 
     def plan(self, settings: Settings) -> Callable[[], None]:
         """Make ready what may fail, for the result to make it so: PROXY protocol, trusted proxies, certificate.
@@ -98,12 +103,12 @@ class DataServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, and close what is open."""
-        closing = [super().shutdown(sockets)]
+        closing = [super().shutdown(sockets)]  # as was said to `end`
         if self._own is not None:
             self._own.close()
             closing.append(self._own.aclose())
         if self._gateway.splices is not None:
-            closing.append(self._gateway.splices.aclose(SERVICE_RESTART, "", GRACE_S))
+            closing.append(self._gateway.splices.aclose(SERVICE_RESTART, "", self._end_s))
         await asyncio.gather(*closing)
 
     def _make_door(self) -> FrontDoor:
@@ -111,14 +116,33 @@ class DataServer(uvicorn.Server):
         made: FrontDoor = door(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
         return made
 
+    @property
+    def connections(self) -> Collection[object]:
+        """Those that are no relayed socket yet, or are one of messages."""
+        return self.server_state.connections
+
+    @property
+    def is_taking(self) -> bool:
+        """True while new arrivals should be sent here."""
+        return self.started and self._gateway.is_ready and not self.drain.is_begun
+
+    def end(self, within_s: float) -> None:
+        """Stop serving; what is open may take so long."""
+        self._end_s = within_s
+        in_seconds: Any = within_s  # uvicorn waits for so long, whole or not
+        self.config.timeout_graceful_shutdown = in_seconds
+        self.should_exit = True
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for sign in STOP_SIGNS:
-            loop.add_signal_handler(sign, self.handle_exit, sign, None)
+            loop.add_signal_handler(sign, self.drain.stop)
+        let_in()
         try:
             yield
         finally:
+            hold()
             for sign in STOP_SIGNS:
                 loop.remove_signal_handler(sign)
 
@@ -143,7 +167,6 @@ def _config(gateway: Gateway, settings: Settings, certificate: LiveCertificate |
         log_config=log_config(who),
         backlog=BACKLOG,
         ssl_context_factory=None if certificate is None else lambda _, __: certificate.context,
-        timeout_graceful_shutdown=GRACE_S,
     )
 
 

@@ -22,6 +22,9 @@ class Controlled(Protocol):
     def set_fraction(self, fraction: float) -> None:
         """See `herdgate.Gate.set_admit_fraction`."""
 
+    def drain(self, within_s: float | None) -> None:
+        """Begin a drain by a call, within so many seconds; None: those of the settings."""
+
 
 class PublishedView:
     """What `herdgate_gateway.admin.View` asks for. Made in the main loop.
@@ -53,6 +56,16 @@ class PublishedView:
     async def set_rate(self, rate: float | None) -> None:
         """Change the rate in the main loop."""
         await hand_over(self._loop, partial(self._controlled.set_rate, rate))
+
+    async def drain(self, within_s: float | None) -> None:
+        """Begin a drain in the main loop; what is told next knows of it."""
+
+        def begin() -> None:
+            self._controlled.drain(within_s)
+            self._timer.cancel()
+            self._publish()
+
+        await hand_over(self._loop, begin)
 
     async def set_fraction(self, fraction: float) -> None:
         """Change the admitted share in the main loop."""

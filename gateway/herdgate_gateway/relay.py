@@ -15,7 +15,7 @@ themselves. A close without a code is sent as `"code": None`, which uvicorn take
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from websockets.http11 import Response
 
@@ -28,6 +28,7 @@ from herdgate_gateway.asking import asking
 from herdgate_gateway.bridge import Bridge, RelaySettings
 from herdgate_gateway.client_line import line_of
 from herdgate_gateway.close_codes import LOST, to_worker
+from herdgate_gateway.drain.sockets import Register
 from herdgate_gateway.handshake import NO_HANDSHAKE, Answer, answer_of, refuse
 from herdgate_gateway.headers import Forwarding, accept_headers, refusal_headers, request_headers, target
 from herdgate_gateway.routing.destination import Destination
@@ -51,6 +52,7 @@ class MessageRelay:
         forwarding_header: where they write the address.
         member: what the fleet calls this process; workers are told it, and report by it.
         router: knows which worker an arrival needs; None: any will do.
+        register: what it has open is put in there; None: nobody asks.
 
     Attributes:
         forwarding: what workers are told of the clients.
@@ -68,10 +70,12 @@ class MessageRelay:
         forwarding_header: ForwardingHeader = "x-forwarded-for",
         member: str | None = None,
         router: Router | None = None,
+        register: Register | None = None,
     ) -> None:
         self._pool, self._router = pool, router
         self._told = [] if member is None else [("herdgate-gateway", member)]
         self._settings = settings or RelaySettings()
+        self._register = register or Register()
         self.forwarding = Forwarding(trusted_proxies, forwarding_header)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,7 +120,15 @@ class MessageRelay:
             await leg.close(to_worker(LOST), "", self._settings.close_s)
             return
         held = _held(scope)
-        bridge = Bridge(client.receive, send, line_of(scope), leg, self._settings, invite=held.invite if held else None)
+        invite, register = held.invite if held else None, self._register
+        bridge = Bridge(client.receive, send, line_of(scope), leg, self._settings, invite=invite, cuts=register.cuts)
+        register.bridges[bridge] = None
+        try:
+            await self._run(bridge, upstream)
+        finally:
+            del register.bridges[bridge]
+
+    async def _run(self, bridge: Bridge, upstream: "_Upstream") -> None:
         if self._router is None or upstream.destination is None:
             await bridge.run()
             return
@@ -129,13 +141,16 @@ class MessageRelay:
     async def _dial(self, client: "_Client", scope: Scope) -> "_Upstream | None":
         """The worker that has taken it; None if the client left meanwhile."""
         dialling = asyncio.ensure_future(self._route(scope))
+        closing = asyncio.ensure_future(self._register.is_closing.wait())
         is_taken = False
         try:
-            await client.wait_left(dialling)
+            await client.wait_left(dialling, closing)
+            if closing.done() and not dialling.done():
+                raise Refused("draining")
             is_taken = dialling.done()
             return dialling.result() if is_taken else None
         finally:
-            await reap(dialling)
+            await reap(dialling, closing)
             if not is_taken and not dialling.cancelled() and dialling.exception() is None:  # answered all the same
                 dialling.result().drop()
 
@@ -204,12 +219,14 @@ class _Client:
         self._receive = receive
         self._ahead: asyncio.Future[Message] | None = None
 
-    async def wait_left(self, dialling: asyncio.Future[_Upstream]) -> None:
-        """Wait until the client has left, or the dial is over."""
+    async def wait_left(self, dialling: asyncio.Future[_Upstream], closing: asyncio.Future[Any]) -> None:
+        """Wait until the client has left, or the dial is over, or the gateway closes."""
         self._ahead = asyncio.ensure_future(self._receive())
-        await asyncio.wait((dialling, self._ahead), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((dialling, closing, self._ahead), return_when=asyncio.FIRST_COMPLETED)
         if self._ahead.done() and self._ahead.result()["type"] != "websocket.disconnect":
-            await asyncio.wait((dialling,))  # it speaks before its 101: that message waits, and nothing watches it
+            await asyncio.wait(
+                (dialling, closing), return_when=asyncio.FIRST_COMPLETED
+            )  # it speaks before its 101: that message waits, and nothing watches it
 
     async def receive(self) -> Message:
         """The next message."""

@@ -17,11 +17,15 @@ import typer
 import uvloop
 
 import herdgate
+from herdgate import Gate
+from herdgate.core.errors import ConfigurationError
 from herdgate_gateway.admin import AdminServer, Status
 from herdgate_gateway.app import Gateway
 from herdgate_gateway.connections.opening import open_connections
 from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.descriptors import raise_limit
+from herdgate_gateway.drain.coordinator import Drain
+from herdgate_gateway.drain.watching import watching_file
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.garbage import collect_in_small_lots
 from herdgate_gateway.listeners import closing_listeners, open_listeners
@@ -30,6 +34,9 @@ from herdgate_gateway.processes import serve_processes
 from herdgate_gateway.published import PublishedView
 from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
 from herdgate_gateway.settings import CONFIG_VARIABLE, Settings, load, missing_for_serving
+from herdgate_gateway.signs import hold
+from herdgate_gateway.tasks import reap
+from herdgate_gateway.trace import Trace, TracedGate
 
 __all__ = ["serve"]
 
@@ -49,6 +56,9 @@ def serve(
     rate: Annotated[float | None, typer.Option(help="Admissions per second.")] = None,
     burst: Annotated[float | None, typer.Option(help="Admissions at once. Default: one second of the rate.")] = None,
     admin: Annotated[str | None, typer.Option(help="Where health, metrics and status are: host:port, or off.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write what sockets do to this new file, for `herdgate replay`.")
+    ] = None,
 ) -> None:
     """Serve: admit WebSockets at the set rate, in order, and relay them to workers.
 
@@ -56,15 +66,18 @@ def serve(
     `herdgate config show` prints them all. SIGHUP makes it read them again, without closing a socket.
     """
     hold_hangups()
+    hold()
     flags = {"listen": listen, "workers": worker, "processes": processes, "rate": rate, "burst": burst}
     read = partial(_read, flags | {"admin.listen": admin}, config)
     settings = read()
     raise_limit()
+    if settings.processes > 1 and trace is not None:
+        raise ConfigurationError("--trace", trace, "leave it out, or serve with one process")
     if settings.processes > 1:
         asyncio.run(serve_processes(settings, read))
         return
     collect_in_small_lots()
-    uvloop.run(_serve(settings, read))
+    uvloop.run(_serve(settings, read, trace))
 
 
 def _read(flags: Mapping[str, object], config: Path | None) -> Settings:
@@ -75,24 +88,43 @@ def _read(flags: Mapping[str, object], config: Path | None) -> Settings:
     return settings
 
 
-def _take(gateway: Gateway, started_at: float) -> Status:
+class _Controls:
+    def __init__(self, gateway: Gateway, drain: Drain) -> None:
+        self.set_rate, self.set_fraction = gateway.set_rate, gateway.set_fraction
+        self._drain = drain
+
+    def drain(self, within_s: float | None) -> None:
+        self._drain.begin("call", within_s)
+
+
+def _take(gateway: Gateway, drain: Drain, started_at: float) -> Status:
     gates = {name: gate.snapshot() for name, gate in gateway.gates.items()}
-    return Status(gates, gateway.pool.snapshot(), started_at, herdgate.__version__)
+    return Status(gates, gateway.pool.snapshot(), started_at, herdgate.__version__, drain=drain.status)
 
 
-async def _serve(settings: Settings, read: Callable[[], Settings]) -> None:
+async def _serve(settings: Settings, read: Callable[[], Settings], trace: Path | None) -> None:
     with closing_listeners(open_listeners(settings.listen, BACKLOG)) as listeners:
-        await _serve_on(listeners, settings, read)
+        if trace is None:
+            await _serve_on(listeners, settings, read)
+            return
+        with Trace(trace) as written:
+            flushing = asyncio.create_task(written.go_on_flushing())
+            await _serve_on(listeners, settings, read, partial(TracedGate, written))
+            flushing.cancel()
 
 
-async def _serve_on(listeners: list[socket.socket], settings: Settings, read: Callable[[], Settings]) -> None:
-    gateway = Gateway(settings)
+async def _serve_on(
+    listeners: list[socket.socket],
+    settings: Settings,
+    read: Callable[[], Settings],
+    make_gate: Callable[..., Gate] = Gate,
+) -> None:
+    gateway = Gateway(settings, make_gate=make_gate)
     gateway.start()
     server = DataServer(gateway, settings)
-    # Ready from the open listeners to the sign to stop.
-    view = PublishedView(
-        gateway, partial(_take, gateway), lambda _: server.started and gateway.is_ready and not server.should_exit
-    )
+    # Ready from the open listeners to the start of a drain.
+    controls = _Controls(gateway, server.drain)
+    view = PublishedView(controls, partial(_take, gateway, server.drain), lambda _: server.is_taking)
     admin = AdminServer(view, settings.admin.settings(), open_connections(settings))
     reloader = Reloader(read, together(gateway.plan, server.plan), settings)
     try:
@@ -100,9 +132,11 @@ async def _serve_on(listeners: list[socket.socket], settings: Settings, read: Ca
         _logger.info("%s", start_line(settings, listeners, admin.url))
         with hangups(reloader.ask):
             reloading = asyncio.create_task(reloader.run())
-            await server.serve(sockets=listeners)
-            reloading.cancel()
+            async with watching_file(settings.drain.file, partial(server.drain.begin, "file")):
+                await server.serve(sockets=listeners)
+            await reap(reloading)
     finally:
         view.stop()
+        await server.drain.aclose()
         await gateway.aclose()
         admin.stop()

@@ -19,7 +19,8 @@ class Refused(HerdgateError):  # noqa: N818 - an answer, as Denied is
 
     Args:
         reason: `auth`: not allowed. `auth_busy`: nobody has time to find out. `upstream`: whoever should take it does
-            not. `no_owner`: nobody owns it at the moment. `full`: there is no room for it after all.
+            not. `no_owner`: nobody owns it at the moment. `full`: there is no room for it after all. `draining`:
+            this server goes away before it could be taken.
         status: HTTP status, 400 to 599. None: the usual one of the reason.
         challenge: `WWW-Authenticate` of a 401. None: `Bearer`.
 
@@ -28,8 +29,8 @@ class Refused(HerdgateError):  # noqa: N818 - an answer, as Denied is
     """
 
     def __init__(self, reason: LateReason, status: int | None = None, *, challenge: str | None = None) -> None:
-        if reason not in ("auth", "auth_busy", "full", "no_owner", "upstream"):
-            raise ConfigurationError("reason", reason, "write auth, auth_busy, full, no_owner or upstream")
+        if reason not in ("auth", "auth_busy", "draining", "full", "no_owner", "upstream"):
+            raise ConfigurationError("reason", reason, "write auth, auth_busy, draining, full, no_owner or upstream")
         if status is not None and not 400 <= status <= 599:
             raise ConfigurationError("status", status, "write an HTTP status from 400 to 599")
         if challenge is not None and not _CHALLENGE.fullmatch(challenge):

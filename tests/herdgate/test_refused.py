@@ -42,6 +42,7 @@ def body(sent: list[Message]) -> dict[str, Any]:
         ("auth_busy", 503, True),
         ("upstream", 502, True),
         ("no_owner", 503, True),
+        ("draining", 503, True),
         ("full", 503, True),
     ],
 )

@@ -24,6 +24,9 @@ from tests.servers import END_S, ROOT, START_S, poll
 
 __all__ = ["Serving", "herdgate", "launched", "serving"]
 
+DRAIN_S = 3.0
+"""Less than a test waits for the end of a gateway, however slow its rate, unless its settings say."""
+
 HERDGATE = (sys.executable, "-c", "from herdgate.cli import main; main()")
 
 
@@ -99,6 +102,8 @@ def launched(
         folder, port = Path(name), listener.getsockname()[1]
         fill(folder)
         listens = f'listen = ["fd:{listener.fileno()}"]\n'
+        if "drain" not in toml:
+            listens += f"drain = {{ sigterm_s = {DRAIN_S} }}\n"
         admin = f'[admin]\nlisten = "off"\nsocket = "{folder}/control"\n'
         (folder / "herdgate.toml").write_text(f"{listens}{toml}\n{admin}".replace("{folder}", name))
         with (folder / "log").open("wb") as log:

@@ -73,6 +73,7 @@ TOP: Values = {
     "admin": ([{}], ["off", 5, [], False]),
     "relay": ([{}], ["text", 5, []]),
     "breaker": ([{}], ["text", 5, []]),
+    "drain": ([{}], ["text", 5, []]),
     "fleet": ([{}], ["text", 5, []]),
     "leases": ([{}], ["text", 5, []]),
     "classes": ([[{"name": "a", "share": 1}], [{"name": "a"}]], ["text", 5, [], {}, {"name": "a"}]),
@@ -115,6 +116,15 @@ SECTIONS["fleet"] = {
     "rate_min": ([0, 5, "none"], [*NO_NUMBER, -1]),
     "setup_target_s": ([0.1, 5], [*NO_SECONDS, 0, "none"]),
     "pending_target": ([0.1, 1], [*NO_NUMBER, 0, 2, "none"]),
+}
+
+SECTIONS["drain"] = {
+    **{f"{trigger}_s": ([0, 25, 86_400], [*NO_SECONDS, 86_401, "none"]) for trigger in ("sigterm", "call")},
+    **{f"{trigger}_s": ([0, 25, 86_400], [*NO_SECONDS, 86_401, "none"]) for trigger in ("file", "sign", "settle")},
+    "share": ([0.01, 1], [*NO_NUMBER, 0, 1.1, "none"]),
+    "max_draining": ([1, 5, "half"], [*NO_COUNT, 0]),
+    "message": (["a restart"], [*NO_TEXT, "a" * 65_537]),
+    "file": (["/run/drain"], [*NO_TEXT, "a\0b"]),
 }
 
 SECTIONS["leases"] = {

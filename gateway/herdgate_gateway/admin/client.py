@@ -62,6 +62,14 @@ class AdminClient:
         """
         return self._ask("POST", f"/{name}", urlencode({name: value}))
 
+    def drain(self, deadline: str | None) -> dict[str, Any]:
+        """Begin a drain, to be over within so many seconds; None: as the gateway's settings say.
+
+        Raises:
+            HerdgateError: there was no answer, or it was a refusal.
+        """
+        return self._ask("POST", "/drain", None if deadline is None else urlencode({"deadline": deadline}))
+
     def _ask(self, method: str, path: str, form: str | None = None) -> dict[str, Any]:
         headers = {} if self.token is None else {"authorization": b"Bearer " + self.token.encode()}
         try:

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from herdgate import ClassSnapshot, FleetSnapshot, GateSnapshot
 from herdgate.core.answers import STATUS as REASONS
 from herdgate_gateway.admin.view import Status, View, WorkerStatus
+from herdgate_gateway.drain.status import STATES as DRAIN_STATES
 
 __all__ = ["registry"]
 
@@ -83,6 +84,7 @@ class _StatusCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         status = self._view.status()
         yield from _process(status)
+        yield from _drain(status)
         yield from _children(status)
         yield from _gates(status)
         yield from _fleet(status)
@@ -96,6 +98,16 @@ def _process(status: Status) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "herdgate_loop_age_seconds", "Seconds since the main loop last published its counts.", value=status.age_s
     )
+
+
+def _drain(status: Status) -> Iterator[Metric]:
+    drain = status.drain
+    state = GaugeMetricFamily("herdgate_drain_state", "1 for how far the gateway's drain is.", labels=["state"])
+    for name in DRAIN_STATES:
+        state.add_metric([name], drain is not None and drain.state == name)
+    yield state
+    left_s = 0.0 if drain is None else drain.left_s
+    yield GaugeMetricFamily("herdgate_drain_left_seconds", "Seconds until the deadline of the drain.", value=left_s)
 
 
 def _children(status: Status) -> Iterator[Metric]:

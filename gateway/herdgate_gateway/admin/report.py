@@ -12,7 +12,7 @@ WORKER_HEAD = ("worker", "state", "active", "pending", "failures")
 
 def report(status: Mapping[str, Any]) -> str:
     """The text of `/status.json`'s content, without a newline at its end."""
-    lines = [_headline(status), ""]
+    lines = [_headline(status), *_drain(status.get("drain")), ""]
     lines += _table([ROUTE_HEAD, *(_route(name, gate) for name, gate in status["gates"].items())])
     lines += [line for name, gate in status["gates"].items() if (line := _reasons(name, gate))]
     fleet = next((gate["fleet"] for gate in status["gates"].values()), None)
@@ -34,6 +34,13 @@ def rate_text(rate: float | None) -> str:
 def _headline(status: Mapping[str, Any]) -> str:
     state = "ready" if status["ready"] else f"not ready: {status['reason']}"
     return f"herdgate {status['version']}, up {_duration(status['uptime_s'])}, {state}"
+
+
+def _drain(drain: Mapping[str, Any] | None) -> Sequence[str]:
+    if drain is None:
+        return ()
+    how = f"drain by {drain['trigger']}: {drain['state']} for {drain['since_s']:.0f} s"
+    return (f"{how}, {drain['open']:,} sockets open, {drain['left_s']:.0f} s left",)
 
 
 def _route(name: str, gate: Mapping[str, Any]) -> Sequence[str]:

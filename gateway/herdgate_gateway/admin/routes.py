@@ -6,6 +6,7 @@
     GET  /status.json   every count
     POST /rate          rate=<admissions per second>, or rate=none, for one process without a fleet
     POST /fraction      fraction=<0 to 1>
+    POST /drain         begin a drain; deadline=<seconds> for another one than the settings have
     /connections        see `connection_routes`
 
 Only `Access` stands between a POST and the gateway. What is wrong with a request is said in one line.
@@ -14,7 +15,7 @@ Only `Access` stands between a POST and the gateway. What is wrong with a reques
 import asyncio
 import math
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl
@@ -32,6 +33,7 @@ from herdgate_gateway.admin.connection_routes import connection_routes
 from herdgate_gateway.admin.metrics import registry
 from herdgate_gateway.admin.view import Status, View, WorkerStatus, children_not_ready, reason_not_ready
 from herdgate_gateway.connections.store import Connections
+from herdgate_gateway.drain.options import check_deadline
 
 __all__ = ["routes"]
 
@@ -44,6 +46,7 @@ CONTROL_S = 5.0
 SEND_RATE = "send rate= and admissions per second"
 OR_NONE = ", or rate=none for no limit"
 SEND_FRACTION = "send fraction= and a share from 0 to 1"
+SEND_DEADLINE = "send nothing, or deadline= and seconds"
 
 
 def routes(view: View, access: Access, stale_after_s: float, connections: Connections | None = None) -> Starlette:
@@ -64,6 +67,7 @@ def routes(view: View, access: Access, stale_after_s: float, connections: Connec
             Route("/status.json", endpoints.status, methods=["GET"]),
             Route("/rate", endpoints.rate, methods=["POST"]),
             Route("/fraction", endpoints.fraction, methods=["POST"]),
+            Route("/drain", endpoints.drain, methods=["POST"]),
             *connection_routes(connections, access),
         ],
         exception_handlers={ConfigurationError: _bad_request},
@@ -101,6 +105,7 @@ class _Endpoints:
                 "started_at": status.started_at,
                 "uptime_s": max(0.0, time.time() - status.started_at),
                 "age_s": status.age_s,
+                "drain": None if status.drain is None else asdict(status.drain),
                 "children": [asdict(child) for child in status.children],
                 "gates": {route: _gate(gate) for route, gate in status.gates.items()},
                 "workers": [_worker(worker) | {"room": _room(status, worker)} for worker in status.workers],
@@ -122,6 +127,15 @@ class _Endpoints:
         check_number("fraction", fraction, least=0, most=1, unit="a share")
         return await _take(self._view.set_fraction(fraction), {"fraction": fraction})
 
+    async def drain(self, request: Request) -> Response:
+        if refusal := self._access(request):
+            return refusal
+        within_s: float | None = None
+        if given := await _fields(request, "deadline", SEND_DEADLINE):
+            within_s = _number("deadline", _only(given, "deadline", SEND_DEADLINE), SEND_DEADLINE)
+            check_deadline("deadline", within_s)
+        return await _take(self._view.drain(within_s), {"deadline_s": within_s})
+
 
 def _shares_its_rate(status: Status) -> bool:
     """True for a gateway of a fleet, or of several processes."""
@@ -142,16 +156,24 @@ def _rate(text: str, way_out: str, *, is_shared: bool) -> float | None:
 
 async def _given(request: Request, name: str, way_out: str) -> str:
     """The one field of a request, from its query or its form body."""
+    return _only(await _fields(request, name, way_out), name, way_out)
+
+
+def _only(given: Sequence[tuple[str, str]], name: str, way_out: str) -> str:
+    if len(given) != 1 or given[0][0] != name:
+        raise ConfigurationError(name, "&".join(key for key, _ in given) or "nothing", way_out)
+    return given[0][1].strip()
+
+
+async def _fields(request: Request, name: str, way_out: str) -> list[tuple[str, str]]:
+    """All fields of a request."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BODY:
             raise ConfigurationError(name, f"more than {MOST_BODY} bytes", way_out)
     given = parse_qsl(request.url.query, keep_blank_values=True)
-    given += parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
-    if len(given) != 1 or given[0][0] != name:
-        raise ConfigurationError(name, "&".join(key for key, _ in given) or "nothing", way_out)
-    return given[0][1].strip()
+    return given + parse_qsl(body.decode(errors="replace"), keep_blank_values=True)
 
 
 def _number(name: str, text: str, way_out: str) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from herdgate import GateSnapshot
+from herdgate_gateway.drain.status import DrainStatus
 
 __all__ = ["ChildState", "ChildStatus", "Status", "View", "WorkerStatus", "children_not_ready", "reason_not_ready"]
 
@@ -68,6 +69,7 @@ class Status:
         started_at: when the process started, Unix seconds.
         version: of herdgate.
         children: the processes that serve; none where this one serves itself.
+        drain: how far its drain is; None: there is none.
         published_at: when the main loop took the counts, seconds of `time.monotonic`.
     """
 
@@ -76,6 +78,7 @@ class Status:
     started_at: float
     version: str
     children: Sequence[ChildStatus] = ()
+    drain: DrainStatus | None = None
     published_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -115,6 +118,13 @@ class View(Protocol):
             ConfigurationError: not a number from 0 to 1.
         """
 
+    async def drain(self, within_s: float | None) -> None:
+        """Begin a drain; as `set_rate`. Harmless to repeat.
+
+        Args:
+            within_s: seconds it may take. None: those of the settings.
+        """
+
 
 def reason_not_ready(view: View, stale_after_s: float) -> str | None:
     """Why no arrivals should be sent here now; None: they should.
@@ -127,6 +137,8 @@ def reason_not_ready(view: View, stale_after_s: float) -> str | None:
         return f"main loop blocked: it has published nothing for {status.age_s:.1f} s"
     if view.is_ready():
         return None
+    if status.drain is not None:
+        return "draining: waits for its turn" if status.drain.state == "waiting" else status.drain.state
     if status.children and not any(child.state == "ready" for child in status.children):
         return f"no child is ready: {children_not_ready(status)}"
     if any(gate.state == "draining" for gate in status.gates.values()):

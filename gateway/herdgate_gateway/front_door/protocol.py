@@ -83,7 +83,7 @@ class FrontDoor(HttpLeg):
         self._work: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._moved: Callable[[FrontDoor], None] | None = None
-        self._is_ending = self._is_parsed = False
+        self._is_ending = self._is_parsed = self._is_turned_away = False
 
     def go_on(self, then: "Callable[[FrontDoor], None]") -> None:
         """Before it is connected: what to do once it is, instead of waiting for a head."""
@@ -141,6 +141,18 @@ class FrontDoor(HttpLeg):
         """It does again."""
         if self._is_awake:
             super().resume_writing()
+
+    def hurry(self) -> None:
+        """A handshake that is held need not wait: the gateway lets nobody in any more."""
+        if self._visitor is not None and self._work is None:
+            self._stop_timer()
+            self._visitor.hurry()
+
+    def turn_away(self) -> None:
+        """A handshake that waits for its worker is told when to come back: the gateway ends."""
+        if self._work is not None and self._visitor is not None:
+            self._is_turned_away = True
+            self._work.cancel()
 
     def shutdown(self) -> None:
         """The server stops: a handshake that waits for its verdict gets none any more."""
@@ -315,6 +327,11 @@ class FrontDoor(HttpLeg):
             is_in = await self._join(splices, visitor, permit)
         except Refused as refused:
             await visitor.refuse(permit, refused)
+        except asyncio.CancelledError:
+            if not self._is_turned_away:
+                raise
+            self._is_turned_away = False  # its client may still leave
+            await visitor.refuse(permit, Refused("draining"))
         except WorkerRefused as refused:
             response = refused.response
             headers = refusal_headers(response.headers.raw_items(), bytes(response.body))

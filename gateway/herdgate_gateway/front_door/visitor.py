@@ -85,6 +85,11 @@ class Visitor:
         worker = self.route.reception.worker_of(self.scope)  # it may be another one by now
         self._ask(arrival._replace(worker=worker))
 
+    def hurry(self) -> None:
+        """Ask again now, if it is held."""
+        if self._holding is not None:
+            self.resume()
+
     def leave(self) -> None:
         """The client has left before a verdict."""
         if self._take_back is not None:

@@ -35,23 +35,26 @@ class _Child:
     def __init__(self, job: Job, lifeline: Lifeline) -> None:
         self._lifeline = lifeline
         self._parent = os.getppid()
-        self._calendar = job.calendar
+        self._calendar, self._drain = job.calendar, job.drain
         self._settings = job.settings
         self._listeners = [socket.socket(fileno=fd) for fd in job.listeners]
         self._gateway = Gateway(job.settings, Fleet(job.calendar) if job.calendar else None)
-        self._server = DataServer(self._gateway, job.settings, who=f"child {job.number}")
+        self._server = DataServer(self._gateway, job.settings, who=f"child {job.number}", group=job.group)
         plan = together(self._gateway.plan, self._server.plan)
         self._reloader = Reloader(lambda: self._settings, plan, job.settings)
 
     async def run(self) -> None:
         """Serve until told to stop."""
         self._gateway.start(self._settings.processes)
+        if self._drain is not None:
+            self._server.drain.begin(*self._drain)
         works = [asyncio.create_task(work()) for work in (self._listen, self._report, self._reloader.run)]
         try:
             await self._server.serve(sockets=self._listeners)
         finally:
             await reap(*works)
             self._tell()  # what was counted since
+            await self._server.drain.aclose()
             await self._gateway.aclose()
             if self._calendar and os.getppid() != self._parent:
                 remove_socket(self._calendar)  # a parent that was killed could not
@@ -60,12 +63,14 @@ class _Child:
         while (message := await self._lifeline.hear()) is not None:
             self._obey(message)
         _logger.warning("the parent has ended, and so does this child")
-        self._server.should_exit = True
+        self._server.drain.stop()
 
     def _obey(self, message: dict[str, Any]) -> None:
         if "settings" in message:
             self._settings = read_settings(message["settings"])
             self._reloader.ask()
+        if "drain" in message:
+            self._server.drain.begin(*message["drain"])
         for gate in self._gateway.gates.values():
             if "rate" in message:
                 gate.set_rate(message["rate"])
@@ -80,8 +85,9 @@ class _Child:
 
     def _tell(self) -> None:
         gates = {route: gate.snapshot() for route, gate in self._gateway.gates.items()}
-        is_ready = self._server.started and self._gateway.is_ready and not self._server.should_exit
-        self._lifeline.tell(pack_report(Report(is_ready, gates, self._gateway.pool.snapshot())))
+        server = self._server
+        report = Report(server.is_taking, gates, self._gateway.pool.snapshot(), server.drain.status)
+        self._lifeline.tell(pack_report(report))
 
 
 async def _serve(connected: socket.socket) -> None:

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -24,7 +25,9 @@ from herdgate.core.limits import Limits
 from herdgate.stores.parent.server import CalendarServer, check_shared_rate
 from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.connections.opening import open_connections
-from herdgate_gateway.data_server import BACKLOG, STOP_SIGNS
+from herdgate_gateway.data_server import BACKLOG
+from herdgate_gateway.drain.plan import Trigger
+from herdgate_gateway.drain.watching import watching_file
 from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import log_config, start_line
 from herdgate_gateway.processes.keeper import Keeper
@@ -33,12 +36,13 @@ from herdgate_gateway.processes.told import Job, pack_settings
 from herdgate_gateway.processes.view import parent_view
 from herdgate_gateway.reload import Reloader, hangups
 from herdgate_gateway.settings import Settings
+from herdgate_gateway.signs import STOP_SIGNS, hold, let_in
 from herdgate_gateway.tasks import reap
 
 __all__ = ["serve_processes"]
 
-STOP_S = 15.0
-"""Seconds that children have to stop: 10 for their sockets, and some to end."""
+MORE_S = 5.0
+"""Seconds that children have to end, once their sockets had their time."""
 
 _logger = logging.getLogger("herdgate.gateway")
 
@@ -55,6 +59,7 @@ class Parent:
         sums: of what the children count.
         calendar: theirs; None: they share that of a fleet.
         is_stopping: a sign to stop has come.
+        group: what they call themselves together, in a fleet.
     """
 
     def __init__(self, settings: Settings, listeners: Sequence[socket.socket]) -> None:
@@ -62,6 +67,8 @@ class Parent:
         self.calendar = None if settings.fleet.redis else CalendarServer(_shared_limits(settings))
         self.keepers = [Keeper(number, partial(self._job, number), self.sums.end) for number in _numbers(settings)]
         self.is_stopping = False
+        self._drain: list[Any] | None = None
+        self.group = secrets.token_hex(8)
         self._settings, self._listeners = settings, listeners
         self._own_secret = SecretStr(secrets.token_urlsafe(32))
         self._signed = asyncio.Event()
@@ -73,9 +80,10 @@ class Parent:
         keeping = [asyncio.create_task(keeper.keep()) for keeper in self.keepers]
         try:
             await self._signed.wait()
-            _, late = await asyncio.wait(keeping, timeout=STOP_S)
+            stop_s = self._settings.drain.sigterm_s + MORE_S
+            _, late = await asyncio.wait(keeping, timeout=stop_s)
             if late:
-                _logger.error("%d children have not ended within %.0f s, killing them", len(late), STOP_S)
+                _logger.error("%d children have not ended within %.0f s, killing them", len(late), stop_s)
         finally:
             for keeper in self.keepers:
                 keeper.stop(signal.SIGKILL)
@@ -92,6 +100,21 @@ class Parent:
             keeper.stop(sign if self.is_stopping else signal.SIGTERM)
         self.is_stopping = True
         self._signed.set()
+
+    def begin_drain(self, trigger: Trigger, within_s: float | None = None) -> None:
+        """Drain all children together; see `Drain.begin`."""
+        self._drain = self._drain or [trigger, within_s]
+        for keeper in self.keepers:
+            keeper.tell({"drain": [trigger, within_s]})
+
+    @property
+    def is_draining(self) -> bool:
+        """The children were told to drain."""
+        return self._drain is not None
+
+    def drain(self, within_s: float | None) -> None:
+        """The same, by a call."""
+        self.begin_drain("call", within_s)
 
     def plan(self, settings: Settings) -> Callable[[], None]:
         """What makes these settings those of all children."""
@@ -131,7 +154,8 @@ class Parent:
 
     def _job(self, number: int) -> Job:
         calendar = None if self.calendar is None else self.calendar.url
-        return Job(number, [listener.fileno() for listener in self._listeners], calendar, self._for_children())
+        listeners = [listener.fileno() for listener in self._listeners]
+        return Job(number, listeners, calendar, self._for_children(), self.group, self._drain)
 
     def _for_children(self) -> Settings:
         """A fleet agrees on a secret by itself, children of one parent have its."""
@@ -164,7 +188,8 @@ async def _serve(settings: Settings, listeners: Sequence[socket.socket], read: C
         admin.start()
         _logger.info("%s", start_line(settings, listeners, admin.url))
         with hangups(reloader.ask), _stop_signs(parent.stop):
-            await parent.run()
+            async with watching_file(settings.drain.file, partial(parent.begin_drain, "file")):
+                await parent.run()
     finally:
         await reap(reloading)
         view.stop()
@@ -185,8 +210,10 @@ def _stop_signs(act: Callable[[signal.Signals], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     for sign in STOP_SIGNS:
         loop.add_signal_handler(sign, act, sign)
+    let_in()
     try:
         yield
     finally:
+        hold()
         for sign in STOP_SIGNS:
             loop.remove_signal_handler(sign)

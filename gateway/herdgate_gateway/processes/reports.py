@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from herdgate import ClassSnapshot, FleetSnapshot, GateSnapshot
+from herdgate_gateway.drain.status import DrainStatus
 from herdgate_gateway.workers import WorkerSnapshot
 
 __all__ = ["REPORT_S", "Report", "pack_report", "read_report"]
@@ -19,11 +20,13 @@ class Report(NamedTuple):
         is_ready: it accepts connections.
         gates: counts by route name.
         workers: as the child sees them.
+        drain: how far its drain is; None: there is none.
     """
 
     is_ready: bool
     gates: Mapping[str, GateSnapshot]
     workers: Sequence[WorkerSnapshot]
+    drain: DrainStatus | None = None
 
 
 def pack_report(report: Report) -> dict[str, Any]:
@@ -32,6 +35,7 @@ def pack_report(report: Report) -> dict[str, Any]:
         "is_ready": report.is_ready,
         "gates": {route: asdict(gate) for route, gate in report.gates.items()},
         "workers": [asdict(worker) for worker in report.workers],
+        "drain": None if report.drain is None else asdict(report.drain),
     }
 
 
@@ -41,6 +45,7 @@ def read_report(told: Mapping[str, Any]) -> Report:
         is_ready=told["is_ready"],
         gates={route: _gate(gate) for route, gate in told["gates"].items()},
         workers=tuple(WorkerSnapshot(**worker) for worker in told["workers"]),
+        drain=DrainStatus(**told["drain"]) if told["drain"] else None,
     )
 
 

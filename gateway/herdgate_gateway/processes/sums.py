@@ -13,6 +13,7 @@ from typing import Any
 
 from herdgate import FleetSnapshot, GateSnapshot
 from herdgate.core.answers import Reason
+from herdgate_gateway.drain.status import sum_of
 from herdgate_gateway.processes.reports import Report
 from herdgate_gateway.workers import WorkerSnapshot
 
@@ -49,6 +50,7 @@ def _added(reports: Sequence[Report]) -> Report:
         is_ready=any(report.is_ready for report in reports),
         gates={route: _gate([r.gates[route] for r in reports if route in r.gates]) for route in first.gates},
         workers=[_worker([w for r in reports for w in r.workers if w.url == url]) for url in urls],
+        drain=sum_of([report.drain for report in reports if report.drain is not None]),
     )
 
 

@@ -25,16 +25,21 @@ class Job:
         listeners: file descriptors of the sockets to accept from.
         calendar: URL of the parent's calendar; None: the settings say where it is.
         settings: of the gateway.
+        group: what the children call themselves together, in a fleet.
+        drain: what they were told to drain by, and its seconds; None: they were not.
     """
 
     number: int
     listeners: list[int]
     calendar: str | None
     settings: Settings
+    group: str
+    drain: list[Any] | None = None
 
     def pack(self) -> dict[str, Any]:
         """For the lifeline."""
         others = {"number": self.number, "listeners": self.listeners, "calendar": self.calendar}
+        others |= {"group": self.group, "drain": self.drain}
         return others | {"settings": pack_settings(self.settings)}
 
     @classmethod

@@ -18,7 +18,7 @@ __all__ = ["parent_view"]
 
 
 def parent_view(parent: "Parent", stale_after_s: float) -> PublishedView:
-    """Ready while any child takes arrivals, until the sign to stop.
+    """Ready while any child takes arrivals, until the start of a drain.
 
     Args:
         parent: in the running loop.
@@ -26,7 +26,11 @@ def parent_view(parent: "Parent", stale_after_s: float) -> PublishedView:
     """
 
     def is_ready(status: Status) -> bool:
-        return not parent.is_stopping and any(child.state == "ready" for child in status.children)
+        return (
+            not parent.is_stopping
+            and not parent.is_draining
+            and any(child.state == "ready" for child in status.children)
+        )
 
     return PublishedView(parent, partial(_take, parent, stale_after_s), is_ready)
 
@@ -37,7 +41,7 @@ def _take(parent: "Parent", stale_after_s: float, started_at: float) -> Status:
     total = parent.sums.total([report for _, report in reports])
     children = [keeper.status(stale_after_s) for keeper in parent.keepers]
     gates = _gates(parent, total.gates)
-    return Status(gates, total.workers, started_at, herdgate.__version__, children=children)
+    return Status(gates, total.workers, started_at, herdgate.__version__, children=children, drain=total.drain)
 
 
 def _gates(parent: "Parent", gates: Mapping[str, GateSnapshot]) -> Mapping[str, GateSnapshot]:

@@ -11,7 +11,7 @@ from herdgate_gateway.settings.table import Path, Table, dotted, key_of
 
 __all__ = ["changes", "files", "takeable"]
 
-_UNTIL_RESTART = ("listen", "listener", "processes", "admin", "relay", "breaker", "fleet", "leases")
+_UNTIL_RESTART = ("listen", "listener", "processes", "admin", "relay", "breaker", "drain", "fleet", "leases")
 
 
 def changes(old: Settings, new: Settings) -> list[str]:

@@ -19,6 +19,7 @@ from herdgate.stores.redis.address import Address
 from herdgate_gateway.admin import AdminSettings
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.drain.options import DrainSettings
 from herdgate_gateway.leases.dynamo import Place
 from herdgate_gateway.settings.fields import (
     Absent,
@@ -52,6 +53,7 @@ __all__ = [
     "AdminTable",
     "BreakerTable",
     "ClassTable",
+    "DrainTable",
     "FleetTable",
     "LeasesTable",
     "RelayTable",
@@ -60,8 +62,9 @@ __all__ = [
 ]
 
 _LIMITS = Limits(rate=None)
-_ADMIN, _BREAKER, _RELAY = AdminSettings(), BreakerSettings(), RelaySettings()
+_ADMIN, _BREAKER, _RELAY, _DRAIN = AdminSettings(), BreakerSettings(), RelaySettings(), DrainSettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
+_in_drain = as_in(DrainSettings)
 _FLEET = Fleet("redis://127.0.0.1:6379")
 _in_leases = as_in(Place, table="herd")
 _in_class, _in_fleet = as_in(AdmissionClass, name=NORMAL.name), as_in(Fleet, redis=_FLEET.redis)
@@ -140,6 +143,24 @@ class BreakerTable(Table):
     def settings(self) -> BreakerSettings:
         """The same for the pool of workers."""
         return BreakerSettings(**self.model_dump())
+
+
+class DrainTable(Table):
+    """How the gateway ends; see `herdgate_gateway.drain.options.DrainSettings`."""
+
+    sigterm_s: Annotated[float, _in_drain] = _DRAIN.sigterm_s
+    call_s: Annotated[float, _in_drain] = _DRAIN.call_s
+    file_s: Annotated[float, _in_drain] = _DRAIN.file_s
+    sign_s: Annotated[float, _in_drain] = _DRAIN.sign_s
+    settle_s: Annotated[float, _in_drain] = _DRAIN.settle_s
+    share: Annotated[float, _in_drain] = _DRAIN.share
+    max_draining: Annotated[int | None, _in_drain, Absent("half")] = _DRAIN.max_draining
+    message: Annotated[str, _in_drain] | None = _DRAIN.message
+    file: FilePath | None = _DRAIN.file
+
+    def settings(self) -> DrainSettings:
+        """The same for a drain."""
+        return DrainSettings(**self.model_dump())
 
 
 class FleetTable(Table):
@@ -269,6 +290,7 @@ class Settings(Table):
     admin: AdminTable = AdminTable()
     fleet: FleetTable = FleetTable()
     leases: LeasesTable = LeasesTable()
+    drain: DrainTable = DrainTable()
     relay: RelayTable = RelayTable()
     breaker: BreakerTable = BreakerTable()
     classes: Annotated[tuple[ClassTable, ...], checked(_check_classes), as_tuple] = (ClassTable(name=NORMAL.name),)

@@ -84,6 +84,16 @@ class Joint:
         """Seconds since it was joined."""
         return self.now() - self._born
 
+    @property
+    def is_leaving(self) -> bool:
+        """True once it has begun to end."""
+        return self._is_over or self._ends_at is not None
+
+    @property
+    def invite(self) -> Inviting | None:
+        """Calls its client back."""
+        return self._invite
+
     def start(self, upstream: Upstream, early: bytes) -> None:
         """Write the client's 101 and what has come from either side so far; then let the bytes pass."""
         client, worker = self._client, self._worker
@@ -107,11 +117,16 @@ class Joint:
         """Call this too, once it is over. Before `start`."""
         self._ended = partial(_both, self._ended, also)
 
-    def close(self, code: int, reason: str) -> None:
+    def close(self, code: int, reason: str, message: str | None = None) -> None:
         """Close it: the client is told so at its next boundary, the worker that the client is going.
 
         Both have `close_s` to end. Harmless to repeat, and once it is over.
+
+        Args:
+            message: text for the client before that, if there is a place between two messages.
         """
+        if message is not None and not self.is_leaving:
+            self.say(message)
         self._end(Ending(Farewell(to_client(code), reason), Farewell(GOING_AWAY)))
 
     def recall(self, *, firm: bool = True) -> None:
@@ -187,6 +202,8 @@ class Joint:
     def vanished(self, half: Half) -> None:
         """A leg has ended without goodbye."""
         if half is self._client:
+            if not self.is_leaving:
+                self._sweeper.cut_off()
             half.far.tell(self.farewell(half.far))
         else:
             self.recall(firm=False)

@@ -20,6 +20,7 @@ from herdgate.asgi import Scope
 from herdgate.core.permits import Permit
 from herdgate_gateway.asking import asking
 from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.drain.sockets import Cuts
 from herdgate_gateway.headers import Forwarding, request_headers
 from herdgate_gateway.recall import Inviting
 from herdgate_gateway.routing.destination import Destination
@@ -45,6 +46,7 @@ class SpliceRelay:
         forwarding: what workers are told of the clients; it may be replaced.
         member: what the fleet calls this process; workers are told it, and report by it.
         router: knows which worker an arrival needs; None: any will do.
+        cuts: counts clients that vanish.
     """
 
     def __init__(
@@ -55,15 +57,16 @@ class SpliceRelay:
         *,
         member: str | None = None,
         router: Router | None = None,
+        cuts: Cuts | None = None,
     ) -> None:
         self._pool, self._settings, self._router = pool, settings, router
         self._told = [] if member is None else [("herdgate-gateway", member)]
         self.forwarding = forwarding
-        self._sweeper = Sweeper(settings)
+        self._sweeper = Sweeper(settings, cuts)
 
     @property
     def joints(self) -> Collection[Joint]:
-        """Those that are open."""
+        """Those that are open, oldest first."""
         return self._sweeper.joints
 
     async def dial(self, scope: Scope, permit: Permit | None = None) -> Upstream:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 
 from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.drain.sockets import Cuts
 from herdgate_gateway.splice.joint import Joint
 
 __all__ = ["Sweeper"]
@@ -26,13 +27,15 @@ class Sweeper:
 
     Args:
         settings: the limits.
+        cuts: counts clients that vanish.
     """
 
-    def __init__(self, settings: RelaySettings) -> None:
+    def __init__(self, settings: RelaySettings, cuts: Cuts | None = None) -> None:
+        self._cuts = cuts
         for_all = [limit for limit in (settings.idle_s, settings.max_age_s) if limit is not None]
         self._round_s = min(LONGEST_ROUND_S, *(PART * limit for limit in for_all)) if for_all else None
         self._tick_s = PART * min(settings.close_s, settings.stall_s, *for_all, LONGEST_TICK_S / PART)
-        self._joints: set[Joint] = set()
+        self._joints: dict[Joint, None] = {}  # oldest first
         self._watched: set[Joint] = set()
         self._task: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -41,8 +44,8 @@ class Sweeper:
 
     @property
     def joints(self) -> Collection[Joint]:
-        """Those that are open."""
-        return self._joints
+        """Those that are open, oldest first."""
+        return self._joints.keys()
 
     def now(self) -> float:
         """The loop's seconds."""
@@ -50,10 +53,15 @@ class Sweeper:
 
     def add(self, joint: Joint) -> None:
         """A new one."""
-        self._joints.add(joint)
+        self._joints[joint] = None
         self._none_left.clear()
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._sweep())
+
+    def cut_off(self) -> None:
+        """A client has vanished."""
+        if self._cuts is not None:
+            self._cuts.note(self.now())
 
     def watch(self, joint: Joint) -> None:
         """Look at this one at every tick, as long as there is reason to."""
@@ -67,7 +75,7 @@ class Sweeper:
 
     def forget(self, joint: Joint) -> None:
         """This one is over."""
-        self._joints.discard(joint)
+        self._joints.pop(joint, None)
         self._watched.discard(joint)
         if not self._joints:
             self._none_left.set()

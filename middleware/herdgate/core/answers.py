@@ -21,7 +21,7 @@ __all__ = [
     "State",
 ]
 
-LateReason = Literal["auth", "auth_busy", "full", "no_owner", "upstream"]
+LateReason = Literal["auth", "auth_busy", "draining", "full", "no_owner", "upstream"]
 """Reasons found behind the gate, after an admission."""
 GateReason = Literal["draining", "origin", "shed", "client_rate", "client_open", "full", "no_owner", "rate"]
 """Reasons of the gate itself."""

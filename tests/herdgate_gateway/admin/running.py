@@ -54,6 +54,9 @@ class Still:
     async def set_fraction(self, fraction: float) -> None:
         raise AssertionError("nobody changes what stands still")
 
+    async def drain(self, within_s: float | None) -> None:
+        raise AssertionError("nobody changes what stands still")
+
 
 class Controlled(Still):
     """A gateway with a main loop: it publishes all the time, and takes changes in that loop."""
@@ -82,7 +85,7 @@ class Controlled(Still):
         """Have the main loop do this, and nothing else meanwhile."""
         self.loop.call_soon_threadsafe(work)
 
-    def drain(self) -> None:
+    def close_gates(self) -> None:
         self.ready = False
         for gate in self.gates.values():
             self.block(gate.drain)

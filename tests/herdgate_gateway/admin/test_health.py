@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from herdgate import Limits
+from herdgate_gateway.drain.status import DrainState, DrainStatus
 from tests.herdgate_gateway.admin.running import Controlled, Still, admin, ask, main_loop
 from tests.servers import poll
 
@@ -69,10 +70,22 @@ def test_the_main_loop_counts_as_blocked_after_a_few_seconds() -> None:
 
 def test_draining_gateway_is_healthy_and_not_ready() -> None:
     with main_loop({"chat": Limits(rate=5), "feed": Limits(rate=5)}) as view, admin(view) as server:
-        view.drain()
+        view.close_gates()
         poll(lambda: ask(server, "/readyz").text == "draining\n", "draining")
         assert ask(server, "/readyz").status_code == 503
         assert ask(server, "/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("waiting", "draining: waits for its turn"), ("draining", "draining"), ("drained", "drained")],
+)
+def test_readiness_says_how_far_a_drain_is(state: DrainState, told: str) -> None:
+    with main_loop() as running, admin(running):
+        fresh = running.status()
+    view = Still(replace(fresh, drain=DrainStatus(state, "call", 1.0, 9.0, 5)), ready=False)
+    with admin(view) as server:
+        assert ask(server, "/readyz").text == f"{told}\n"
 
 
 def test_gateway_that_does_not_serve_yet_says_so() -> None:

@@ -76,7 +76,7 @@ def test_every_right_value_is_the_same_on_the_other_side(tmp_path: Path, field: 
 
 
 def test_job_is_the_same_on_the_other_side() -> None:
-    job = Job(2, [5, 6], "herdgate+unix:///a", Settings(rate=5.0))
+    job = Job(2, [5, 6], "herdgate+unix:///a", Settings(rate=5.0), "a group")
     told = Job.read(json.loads(json.dumps(job.pack())))
     assert (told.number, told.listeners, told.calendar) == (2, [5, 6], "herdgate+unix:///a")
     assert changes(job.settings, told.settings) == []
