@@ -1,0 +1,60 @@
+"""One file or folder, whatever it is: told by what stands in it."""
+
+from pathlib import Path
+from typing import Any
+
+from herdgate_gateway.deployments.documents import read_documents
+from herdgate_gateway.deployments.kustomize import is_kustomization, render
+from herdgate_gateway.deployments.model import Deployed
+from herdgate_gateway.deployments.names import SUFFIXES
+from herdgate_gateway.deployments.readers.balancers import attributes, balancer_of
+from herdgate_gateway.deployments.readers.cloudformation import is_template, read_template
+from herdgate_gateway.deployments.readers.ecs import is_task, read_task
+from herdgate_gateway.deployments.readers.kubernetes import is_object, read_objects
+from herdgate_gateway.deployments.trees import Tree, tables
+from herdgate_gateway.errors import HerdgateError
+
+__all__ = ["read"]
+
+
+def read(path: Path, own: Path | None) -> Deployed:
+    """What a file or folder deploys.
+
+    Args:
+        own: settings of gateways whose own cannot be seen.
+
+    Raises:
+        HerdgateError: it cannot be read, or is nothing that is known here.
+    """
+    if not path.is_dir():
+        return _read_documents(str(path), read_documents(path), own)
+    if is_kustomization(path):
+        return read_objects(str(path), render(path), own)
+    files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+    if not files:
+        raise HerdgateError(f"{path}: has neither a kustomization nor manifests in it; give a folder that has")
+    return _read_documents(str(path), [each for file in files for each in read_documents(file)], own)
+
+
+def _read_documents(where: str, documents: list[Any], own: Path | None) -> Deployed:
+    objects = [each for each in documents if is_object(each)]
+    found = read_objects(where, objects, own)
+    for each in documents:
+        if each not in objects:
+            found += _read_other(where, each, own)
+    if not documents:
+        raise HerdgateError(f"{where}: is empty; give a file that says something")
+    return found
+
+
+def _read_other(where: str, tree: Tree, own: Path | None) -> Deployed:
+    if is_task(tree):
+        return read_task(where, tree, own)
+    if is_template(tree):
+        return read_template(where, tree, own)
+    if list(tables(tree, "Attributes")):
+        return Deployed(balancers=(balancer_of(where, attributes(tree)),))
+    raise HerdgateError(
+        f"{where}: is nothing known here; give manifests of Kubernetes, an ECS task definition, "
+        "a CloudFormation template, or attributes of a target group or balancer"
+    )

@@ -1,0 +1,168 @@
+"""ECS task definitions, CloudFormation templates, attributes of target groups and balancers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from herdgate_gateway.deployments.checking import Checked, check_deployments
+from tests.deploy.manifests import ids
+
+ENVIRONMENT = {
+    "HERDGATE_RATE": "200",
+    "HERDGATE_MAX_OPEN": "4000",
+    "HERDGATE_FLEET__REDIS": "redis://redis:6379",
+    "HERDGATE_DRAIN__SIGTERM_S": "60",
+    "HERDGATE_DRAIN__SIGN_S": "60",
+    "HERDGATE_DRAIN__SETTLE_S": "15",
+}
+
+
+def task(*, environment: dict[str, str] | None = None, fargate: bool = True, **container: Any) -> Any:
+    told = {**ENVIRONMENT, **(environment or {})}
+    inside = {
+        "name": "gateway",
+        "image": "111122223333.dkr.ecr.eu-west-1.amazonaws.com/herdgate:1.0",
+        "command": ["serve"],
+        "stopTimeout": 90,
+        "environment": [{"name": name, "value": value} for name, value in told.items()],
+        **container,
+    }
+    kinds = ["FARGATE"] if fargate else ["EC2"]
+    return {"family": "gateway", "requiresCompatibilities": kinds, "containerDefinitions": [inside]}
+
+
+def attributes(**told: int) -> Any:
+    keys = {"delay": "deregistration_delay.timeout_seconds", "idle": "idle_timeout.timeout_seconds"}
+    return {"Attributes": [{"Key": keys[name], "Value": str(value)} for name, value in told.items()]}
+
+
+def judged(folder: Path, *documents: Any) -> Checked:
+    files = []
+    for number, document in enumerate(documents):
+        files.append(folder / f"{number}.json")
+        files[-1].write_text(json.dumps(document))
+    return check_deployments(files, None)
+
+
+WELL = {
+    "a task": [task()],
+    "a task as AWS tells it": [{"taskDefinition": task()}],
+    "a task and its target group": [task(), attributes(delay=60, idle=60)],
+    "a task of EC2": [task(fargate=False, stopTimeout=600)],
+    "a worker": [task(command=["worker", "app:app", "--stop-s", "80"], environment={})],
+    "Redis in a secret": [task(secrets=[{"name": "HERDGATE_FLEET__REDIS", "valueFrom": "arn:aws:ssm:x"}])],
+}
+
+ONE_FAULT = [
+    ("grace-too-short", [task(stopTimeout=64)]),
+    ("grace-too-short", [task(environment={"HERDGATE_DRAIN__SIGTERM_S": "86"})]),
+    ("grace-too-short", [task(command=["worker", "app:app"], stopTimeout=30)]),
+    ("grace-beyond-fargate", [task(stopTimeout=121)]),
+    ("shell-as-pid-1", [task(entryPoint=["sh", "-c"], command=["herdgate serve"])]),
+    ("drain-too-slow", [task(environment={"HERDGATE_MAX_OPEN": "4500"})]),
+    ("sign-outlives-deregistration", [task(), attributes(delay=59)]),
+    ("idle-shorter-than-pings", [task(), attributes(idle=20)]),
+    ("idle-close-to-pings", [task(), attributes(idle=30)]),
+]
+
+
+@pytest.mark.parametrize("documents", WELL.values(), ids=WELL)
+def test_nothing_is_found_where_all_is_well(tmp_path: Path, documents: list[Any]) -> None:
+    result = judged(tmp_path, *documents)
+    assert ids(result) == []
+    assert len(result.cases) == 1
+
+
+@pytest.mark.parametrize(("rule", "documents"), ONE_FAULT)
+def test_one_fault_is_one_finding(tmp_path: Path, rule: str, documents: list[Any]) -> None:
+    assert ids(judged(tmp_path, *documents)) == [rule]
+
+
+def test_a_task_without_a_stop_timeout_has_30_s(tmp_path: Path) -> None:
+    told = task()
+    del told["containerDefinitions"][0]["stopTimeout"]
+    (finding,) = judged(tmp_path, told).findings
+    assert finding.detail == "stopTimeout is 30 s: sigterm_s 60 s + 5 s to spare are 65 s"
+
+
+TEMPLATE = """
+AWSTemplateFormatVersion: "2010-09-09"
+Parameters:
+  Delay: {Type: Number, Default: 60}
+  Stop: {Type: Number, Default: 90}
+  Image: {Type: String}
+Resources:
+  Gateway:
+    Type: AWS::ECS::TaskDefinition
+    Properties:
+      RequiresCompatibilities: [FARGATE]
+      ContainerDefinitions:
+        - Name: gateway
+          Image: !Sub "${Image}"
+          EntryPoint: [herdgate]
+          Command: [serve]
+          StopTimeout: !Ref Stop
+          Environment:
+            - {Name: HERDGATE_RATE, Value: "200"}
+            - {Name: HERDGATE_MAX_OPEN, Value: "1300"}
+            - {Name: HERDGATE_DRAIN__SETTLE_S, Value: "15"}
+            - {Name: HERDGATE_DRAIN__SIGN_S, Value: "60"}
+            - {Name: HERDGATE_DRAIN__SIGTERM_S, Value: "60"}
+            - {Name: HERDGATE_FLEET__REDIS, Value: !Sub "redis://${Redis.Address}"}
+            - {Name: HERDGATE_LEASES__TABLE, Value: !GetAtt Table.Arn}
+  Service:
+    Type: AWS::ECS::Service
+    Properties:
+      TaskDefinition: !Ref Gateway
+      DesiredCount: 3
+  Targets:
+    Type: AWS::ElasticLoadBalancingV2::TargetGroup
+    Properties:
+      TargetGroupAttributes:
+        - {Key: deregistration_delay.timeout_seconds, Value: !Ref Delay}
+  Balancer:
+    Type: AWS::ElasticLoadBalancingV2::LoadBalancer
+    Properties:
+      LoadBalancerAttributes:
+        - {Key: idle_timeout.timeout_seconds, Value: "70"}
+"""
+
+CHANGES = [
+    ("Default: 90", "Default: 90", []),
+    ("Default: 90", "Default: 25", ["grace-too-short"]),
+    ("Default: 60", "Default: 20", ["balancer-cuts-drain", "sign-outlives-deregistration"]),
+    ("Value: !Ref Delay", "Value: !GetAtt Other.Delay", []),
+    ("DesiredCount: 3", "DesiredCount: 1", ["single-replica"]),
+    ("DesiredCount: 3", "DesiredCount: !If [Big, 9, 3]", []),
+    ("DesiredCount: 3", "DesiredCount: 4", ["rollout-too-fast"]),
+    (
+        "DesiredCount: 3",
+        "DesiredCount: 3\n      DeploymentConfiguration: {MinimumHealthyPercent: 0, MaximumPercent: 100}",
+        ["rollout-leaves-none"],
+    ),
+    ('Value: "70"}', 'Value: "15"}', ["idle-shorter-than-pings"]),
+    ("Command: [serve]", "Command: [worker, 'app:app', --stop-s, '90']", ["grace-too-short"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "rules"), CHANGES)
+def test_template_is_read_with_its_services_and_balancers(tmp_path: Path, old: str, new: str, rules: list[str]) -> None:
+    assert old in TEMPLATE
+    (tmp_path / "t.yaml").write_text(TEMPLATE.replace(old, new, 1))
+    assert ids(check_deployments([tmp_path / "t.yaml"], None)) == rules
+
+
+def test_template_without_attributes_has_those_of_aws(tmp_path: Path) -> None:
+    text = TEMPLATE.replace("TargetGroupAttributes", "Tags").replace("LoadBalancerAttributes", "Tags")
+    (tmp_path / "t.template").write_text(text)
+    (case,) = check_deployments([tmp_path / "t.template"], None).cases
+    assert [(each.deregistration_s, each.idle_s) for each in case.balancers] == [(300, None), (None, 60)]
+
+
+def test_template_may_be_json(tmp_path: Path) -> None:
+    said = {"ContainerDefinitions": [{"Name": "g", "Image": "herdgate"}]}
+    resources = {"T": {"Type": "AWS::ECS::TaskDefinition", "Properties": said}}
+    result = judged(tmp_path, {"Resources": resources})
+    assert [case.workload.where for case in result.cases] == [f"{tmp_path}/0.json T g"]
