@@ -16,11 +16,11 @@ from itertools import count
 
 from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, keep_asking
 from herdgate_loadtest.bench.finding import Finding
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.bench.relays import Relay, run_relays
 from herdgate_loadtest.bench.watch import watched
 from herdgate_loadtest.bench.workers import Worker, all_report, run_workers
 from herdgate_loadtest.engine import Crowd
+from herdgate_loadtest.servers.redis import redis_server
 
 __all__ = ["measure", "never_full"]
 

@@ -5,12 +5,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
 from herdgate_loadtest.bench.gateways import Front
-from herdgate_loadtest.engine import Crowd, CrowdConfig, loopback_sources
+from herdgate_loadtest.engine import Attempt, Crowd, CrowdConfig, loopback_sources
 from herdgate_loadtest.errors import CrowdError
 
-__all__ = ["crowd_at", "fleet_is_up", "keep_asking", "until"]
+__all__ = ["Door", "crowd_at", "fleet_is_up", "keep_asking", "until"]
 
 _PICKS = 1_009  # prime, and above the number of tries of any client, so that no two clients follow each other for long
 _SOURCES = 4
@@ -19,14 +20,28 @@ _READY_S = 30.0
 _FOR_EVER_S = 1e6
 
 
-def crowd_at(gateways: Sequence[Front], clients: Mapping[str, int], seed: int = 1) -> Crowd:
+class Door(Protocol):
+    """Where crowds go."""
+
+    @property
+    def url(self) -> str:
+        """As `CrowdConfig.urls`."""
+        ...
+
+
+def crowd_at(
+    gateways: Sequence[Door],
+    clients: Mapping[str, int],
+    seed: int = 1,
+    observe: Callable[[Attempt], None] | None = None,
+) -> Crowd:
     """A crowd whose tries each go to a gateway picked at random.
 
     The engine goes round its URLs, client n's try t to number n + t; so it is given a long list of random picks.
     """
     pick = random.Random(seed)
     urls = tuple(pick.choice(gateways).url for _ in range(_PICKS)) if len(gateways) > 1 else (gateways[0].url,)
-    return Crowd(CrowdConfig(urls=urls, clients=clients, sources=loopback_sources(_SOURCES), seed=seed))
+    return Crowd(CrowdConfig(urls=urls, clients=clients, sources=loopback_sources(_SOURCES), seed=seed), observe)
 
 
 @asynccontextmanager

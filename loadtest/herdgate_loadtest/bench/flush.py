@@ -8,8 +8,8 @@ from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, keep_asking
 from herdgate_loadtest.bench.echo import Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import ask_all, run_gateways
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.bench.samples import alone_share
+from herdgate_loadtest.servers.redis import redis_server
 
 __all__ = ["measure"]
 

@@ -15,19 +15,19 @@ from herdgate_loadtest.bench.crowds import fleet_is_up
 from herdgate_loadtest.bench.echo import Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import run_gateways
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.demo.process import HOST
 from herdgate_loadtest.engine.record import percentile
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.servers.redis import redis_server
 
-__all__ = ["measure"]
+__all__ = ["handshake_ms", "measure"]
 
 _RATE = 500.0
 _PAUSE_S = (0.03, 0.05)
 _TIMEOUT_S = 5.0
 _RESET = b"\1\0\0\0\0\0\0\0"  # struct linger: on, 0 s
 _REQUEST = (
-    b"GET /echo HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"GET %b HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
 )
 
@@ -66,16 +66,22 @@ def _alternate(pairs: int, *ports: int) -> tuple[list[float], ...]:
     for _ in range(pairs):
         for port, mine in zip(ports, taken, strict=True):
             time.sleep(rng.uniform(*_PAUSE_S) / len(ports))
-            mine.append(_handshake_ms(port))
+            mine.append(handshake_ms(port))
     return taken
 
 
-def _handshake_ms(port: int) -> float:
+def handshake_ms(port: int, path: str = "/echo") -> float:
+    """From the request to the 101, on a connection that is reset afterwards.
+
+    Raises:
+        CrowdError: the answer was no 101.
+    """
     with socket.create_connection((HOST, port), timeout=_TIMEOUT_S) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        request = _REQUEST % path.encode()
         began = time.perf_counter()
-        client.sendall(_REQUEST)
+        client.sendall(request)
         head = client.recv(4_096)
         taken = time.perf_counter() - began
     if not head.startswith(b"HTTP/1.1 101"):

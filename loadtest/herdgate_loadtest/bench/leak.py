@@ -7,7 +7,7 @@ from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, until
 from herdgate_loadtest.bench.echo import FLEET, Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import run_gateways
-from herdgate_loadtest.bench.redis import RedisServer, redis_server
+from herdgate_loadtest.servers.redis import RedisServer, redis_server
 
 __all__ = ["measure"]
 

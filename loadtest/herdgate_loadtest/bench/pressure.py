@@ -9,9 +9,9 @@ from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, keep_asking
 from herdgate_loadtest.bench.echo import Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import Gateway, ask_all, run_gateways
-from herdgate_loadtest.bench.redis import RedisServer, redis_server
 from herdgate_loadtest.bench.samples import alone_share, busiest_calls_per_s, driven
 from herdgate_loadtest.engine import Crowd
+from herdgate_loadtest.servers.redis import RedisServer, redis_server
 
 __all__ = ["measure"]
 

@@ -8,9 +8,9 @@ from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up
 from herdgate_loadtest.bench.echo import Settings
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gateways import Gateway, Told, ask_all, run_gateways
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.bench.samples import alone_share
 from herdgate_loadtest.engine import Record, ServerCounts
+from herdgate_loadtest.servers.redis import redis_server
 
 __all__ = ["measure", "most_beyond"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from herdgate_loadtest.bench.echo import FLEET
 from herdgate_loadtest.bench.gateways import Front
-from herdgate_loadtest.bench.redis import RedisServer
 from herdgate_loadtest.bench.workers import Worker
 from herdgate_loadtest.demo.process import Process, listening
+from herdgate_loadtest.servers.redis import RedisServer
 
 __all__ = ["Counts", "Relay", "run_relays"]
 

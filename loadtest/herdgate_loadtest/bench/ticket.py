@@ -13,8 +13,8 @@ from herdgate.core.clients import AddressRules
 from herdgate.fleet import Fleet
 from herdgate_loadtest.bench.finding import Finding
 from herdgate_loadtest.bench.gates import fallen_out, open_gates
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.servers.redis import redis_server
 
 __all__ = ["measure"]
 

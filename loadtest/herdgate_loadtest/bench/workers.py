@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 
 from herdgate_loadtest.bench.crowds import until
 from herdgate_loadtest.bench.echo import FLEET
-from herdgate_loadtest.bench.redis import RedisServer
 from herdgate_loadtest.demo.process import HOST, Process, listening
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.servers.redis import RedisServer
 
 __all__ = ["Worker", "all_report", "run_workers"]
 

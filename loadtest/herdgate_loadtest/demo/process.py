@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from types import TracebackType
 from typing import Any, Self
@@ -43,6 +43,8 @@ class Process:
         name: what people read.
         arguments: a module and its arguments.
         listeners: passed on under their own descriptors, for the caller to close; the last one answers HTTP.
+        port: that answers HTTP, where the process opens it itself.
+        environ: all of it; None: this one, without HERDGATE_*.
 
     Attributes:
         name: as given.
@@ -50,9 +52,17 @@ class Process:
         pid: its id.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], listeners: Sequence[socket.socket]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        listeners: Sequence[socket.socket] = (),
+        *,
+        port: int | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
-        self.port: int = listeners[-1].getsockname()[1]
+        self.port: int = listeners[-1].getsockname()[1] if port is None else port
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._popen = subprocess.Popen(  # noqa: S603
             [*_LEASH, *arguments],
@@ -60,10 +70,24 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
-            env={name: value for name, value in os.environ.items() if not name.startswith("HERDGATE_")},
+            env=_own_environ() if environ is None else environ,
             process_group=0,
         )
         self.pid = self._popen.pid
+
+    @property
+    def runs(self) -> bool:
+        """It has not ended."""
+        return self._popen.poll() is None
+
+    def terminate(self) -> None:
+        """Tell it to stop (SIGTERM)."""
+        self._popen.terminate()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), and say nothing of what it said."""
+        self._popen.kill()
+        self._popen.wait()
 
     def check(self) -> None:
         """See that it runs.
@@ -87,6 +111,17 @@ class Process:
             CrowdError: it does not answer.
         """
         return await asyncio.to_thread(self._ask, path)
+
+    def is_ready(self) -> bool:
+        """It says so itself at `/readyz`, as gateways do."""
+        connection = HTTPConnection(HOST, self.port, timeout=1.0)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == _OK
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def _ask(self, path: str) -> dict[str, Any]:
         connection = HTTPConnection(HOST, self.port, timeout=_ANSWER_S)
@@ -121,3 +156,7 @@ class Process:
                 self._popen.kill()
             if not ended_by_itself and (said := self._said()):
                 sys.stderr.write(f"{said}\n")
+
+
+def _own_environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("HERDGATE_")}

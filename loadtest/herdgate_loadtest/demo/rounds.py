@@ -1,22 +1,21 @@
 """One round of the demo: bring a crowd up, cut it off in one instant, let it come back, compare both sides' counts."""
 
-import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from herdgate_loadtest.demo.fleet import Fleet
 from herdgate_loadtest.demo.gateway import Gateway, burst_of
+from herdgate_loadtest.demo.watched import beside, watched
 from herdgate_loadtest.engine import Crowd, CrowdConfig, Record, ServerCounts, loopback_sources
 
-__all__ = ["Plan", "Round", "busiest_beyond_burst", "play_round"]
+__all__ = ["Plan", "Round", "busiest_beyond_burst", "permits_left", "play_round"]
 
 _LATEST_S = 60.0  # beyond the ideal time, for a round to end
 _SETTLE_S = 30.0
-_END_S = 0.5
 _CLIENTS_PER_SOURCE = 5_000
 _MOST_SOURCES = 65_536
 
@@ -43,10 +42,20 @@ class Plan:
         """Seconds in which nobody can beat the rate."""
         return max(0.0, (self.herd - self.burst) / self.rate)
 
-    def crowd(self, url: str) -> Crowd:
-        """Clients that do as they are told."""
+    @property
+    def refill_s(self) -> float:
+        """Seconds in which the bucket is full again."""
+        return self.burst / self.rate + 0.5
+
+    @property
+    def latest_s(self) -> float:
+        """Seconds that a phase has at most."""
+        return self.ideal_s + _LATEST_S
+
+    def crowd(self, *urls: str) -> Crowd:
+        """Clients that do as they are told, and go on at the next URL when they lose touch."""
         sources = loopback_sources(min(_MOST_SOURCES, 1 + self.herd // _CLIENTS_PER_SOURCE))
-        return Crowd(CrowdConfig(urls=(url,), clients={"obey": self.herd}, sources=sources))
+        return Crowd(CrowdConfig(urls, clients={"obey": self.herd}, sources=sources, failover=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Round:
     beyond_burst: float
 
 
-Watch = Callable[[str, Crowd], Awaitable[None]]
+Watch = Callable[[str, Crowd], Coroutine[Any, Any, None]]
 """Called with the name of each phase as it begins; runs beside it until cancelled."""
 
 
@@ -72,19 +81,7 @@ async def play_round(plan: Plan, fleet: Fleet, watch: Watch) -> Round:
     Raises:
         LoadtestError: the crowd did not come up, or a process of the fleet is gone.
     """
-    playing = asyncio.ensure_future(_play(plan, fleet, watch))
-    watching = asyncio.ensure_future(fleet.watch())
-    try:
-        await asyncio.wait((playing, watching), return_when=asyncio.FIRST_COMPLETED)
-        if playing.done() and playing.exception() is not None:
-            await asyncio.wait((watching,), timeout=_END_S)  # a process that is ending closes its sockets first
-        if watching.done():  # whatever else failed, failed because of it
-            watching.result()
-        return playing.result()
-    finally:
-        playing.cancel()
-        watching.cancel()
-        await asyncio.gather(playing, watching, return_exceptions=True)
+    return await watched(_play(plan, fleet, watch), fleet.watch())
 
 
 def busiest_beyond_burst(admitted_at: Sequence[float], began: float, burst: float) -> float:
@@ -99,34 +96,24 @@ def busiest_beyond_burst(admitted_at: Sequence[float], began: float, burst: floa
 async def _play(plan: Plan, fleet: Fleet, watch: Watch) -> Round:
     await fleet.serves()
     async with plan.crowd(fleet.gateway.url) as crowd:
-        latest_s = plan.ideal_s + _LATEST_S
-        await _beside(watch("connecting", crowd), crowd.bring_up(rate=plan.rate, deadline_s=latest_s))
-        await _beside(watch("connected", crowd), crowd.hold(plan.burst / plan.rate + 0.5))  # the bucket fills up
+        await beside(watch("connecting", crowd), crowd.bring_up(rate=plan.rate, deadline_s=plan.latest_s))
+        await beside(watch("connected", crowd), crowd.hold(plan.refill_s))
         before = await fleet.gateway.counts()
         began = crowd.cut("reset")
-        await _beside(watch("cut off", crowd), crowd.recover(deadline_s=latest_s))
+        await beside(watch("cut off", crowd), crowd.recover(deadline_s=plan.latest_s))
         after, admitted_at = await fleet.gateway.counts(), await fleet.admissions(began)
         await crowd.close()
         counts = ServerCounts(
             admitted=after.admitted - before.admitted,
             denied=after.denied - before.denied,
-            permits=await _permits_left(fleet.gateway),
+            permits=await permits_left(fleet.gateway),
             admitted_at=admitted_at,
         )
         record = crowd.record(rate=plan.rate, burst=plan.burst, server=counts)
         return Round(record, busiest_beyond_burst(admitted_at, began, plan.burst))
 
 
-async def _beside(watching: Awaitable[None], phase: Awaitable[Any]) -> None:
-    watcher = asyncio.ensure_future(watching)
-    try:
-        await phase
-    finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)  # its last frame, before anything else is said
-
-
-async def _permits_left(gateway: Gateway) -> int:
+async def permits_left(gateway: Gateway) -> int:
     """Permits the gate still counts once every socket is closed; it takes a while to end every socket at a worker."""
     deadline = time.monotonic() + _SETTLE_S
     while (left := (await gateway.counts()).permits) and time.monotonic() < deadline:

@@ -27,7 +27,7 @@ from herdgate_loadtest.errors import WireError
 if TYPE_CHECKING:
     import random
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from herdgate_loadtest.engine.behaviour import Behaviour
     from herdgate_loadtest.engine.poller import Poller
@@ -66,6 +66,8 @@ class Shared:
     dialer: Dialer
     routes: "Sequence[tuple[Target, Handshake]]"
     rng: "random.Random"
+    failover: bool = False
+    heard: "Callable[[bytes], None] | None" = None
 
 
 class Client:
@@ -82,6 +84,7 @@ class Client:
     """
 
     __slots__ = (
+        "_failures",
         "_key",
         "_open",
         "_shared",
@@ -106,6 +109,7 @@ class Client:
         self.due = 0.0
         self.admitted_at: float | None = None
         self._shared = shared
+        self._failures = 0
         self._sock: socket.socket | None = None
         self._open = False
         self._key = b""
@@ -115,7 +119,8 @@ class Client:
     def dial(self) -> None:
         """Begin a try."""
         shared = self._shared
-        target, handshake = shared.routes[(self.number + self.tries) % len(shared.routes)]
+        turns = self._failures if shared.failover else self.tries
+        target, handshake = shared.routes[(self.number + turns) % len(shared.routes)]
         self.tries += 1
         self._key = base64.b64encode(shared.rng.randbytes(16))
         try:
@@ -155,6 +160,16 @@ class Client:
         """Hang up with a RST."""
         if (sock := self._release()) is not None:
             reset(sock)
+
+    def say(self, text: bytes) -> bool:
+        """Send a text message; False: there is no open socket, or no room in it."""
+        if not self._open or self._sock is None:
+            return False
+        frame = self._frame(Opcode.TEXT, text)
+        try:
+            return self._sock.send(frame) == len(frame)
+        except OSError:  # if it is a reset, the next read will show
+            return False
 
     def give_up(self) -> None:
         """The answer took too long: end the try as failed."""
@@ -205,7 +220,7 @@ class Client:
             self._read_frames(response.rest, ended=False)
 
     def _read_frames(self, data: bytes, *, ended: bool) -> None:
-        at = 0
+        at, heard = 0, self._shared.heard
         while (frame := parse_frame(data, at)) is not None:
             at = frame.end
             if frame.opcode == Opcode.CLOSE:
@@ -213,6 +228,8 @@ class Client:
                 return
             if frame.opcode == Opcode.PING:
                 self._pong(frame)
+            elif heard is not None and frame.opcode in {Opcode.TEXT, Opcode.BINARY}:
+                heard(frame.payload)
         self._unread = data[at:]
         if ended:
             raise WireError("the connection ended without a close frame")
@@ -234,6 +251,7 @@ class Client:
 
     def _fail(self, why: str, *, ours: bool = False) -> None:
         was_open = self._open
+        self._failures += 1
         if (sock := self._release()) is not None:
             sock.close()
         if was_open:

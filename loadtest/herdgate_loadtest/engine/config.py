@@ -39,8 +39,11 @@ class CrowdConfig:
         origin: the Origin header, which makes every client a browser; None: none.
         subprotocol: offered in the handshake; None: none.
         headers: more headers; `{n}` in a value stands for the client's number.
+        failover: client n stays with number n of `urls`, and goes on to the next one only when a try has had no orderly
+            answer, or its socket has ended without a close frame.
         spread_s: after a cut, clients first come back uniformly over this many seconds.
         timeout_s: from dialling to the whole answer; then the try has failed.
+        first: number of the first client, for crowds in several processes.
         seed: of every random choice.
 
     Raises:
@@ -53,8 +56,10 @@ class CrowdConfig:
     origin: str | None = None
     subprotocol: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    failover: bool = False
     spread_s: float = 0.3
     timeout_s: float = 10.0
+    first: int = 0
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -66,6 +71,8 @@ class CrowdConfig:
                 raise ConfigurationError(f"clients.{name}", count, "write a whole number of clients, 0 or more")
         if not self.total:
             raise ConfigurationError("clients", 0, "write at least one client")
+        if self.first < 0:
+            raise ConfigurationError("first", self.first, "write a number, 0 or more")
         _check_seconds("spread_s", self.spread_s, least=0)
         _check_seconds("timeout_s", self.timeout_s, least=0.01)
         for source in self.sources:

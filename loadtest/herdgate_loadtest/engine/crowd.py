@@ -23,16 +23,18 @@ from herdgate_loadtest.engine.behaviour import parse_behaviour
 from herdgate_loadtest.engine.client import Client, Shared
 from herdgate_loadtest.engine.dialer import Dialer
 from herdgate_loadtest.engine.health import Health
+from herdgate_loadtest.engine.play import Play, Played, Step
 from herdgate_loadtest.engine.poller import Poller
 from herdgate_loadtest.engine.preflight import preflight
-from herdgate_loadtest.engine.record import Outcome, Record, ServerCounts, compute_record, disagreements
+from herdgate_loadtest.engine.record import Outcome, Record, ServerCounts
+from herdgate_loadtest.engine.recorded import Recorded
 from herdgate_loadtest.engine.scheduler import Scheduler
 from herdgate_loadtest.engine.target import Target
 from herdgate_loadtest.engine.wire import Handshake
 from herdgate_loadtest.errors import CrowdError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -86,6 +88,7 @@ class Crowd:
     Args:
         config: who they are and where they go.
         observe: called with every try's outcome, from within the event loop; must be quick.
+        heard: called with every message from the server, the same way.
 
     Attributes:
         config: as given.
@@ -96,11 +99,17 @@ class Crowd:
         ConfigurationError: a URL or a header is wrong.
     """
 
-    def __init__(self, config: "CrowdConfig", observe: "Callable[[Attempt], None] | None" = None) -> None:
+    def __init__(
+        self,
+        config: "CrowdConfig",
+        observe: "Callable[[Attempt], None] | None" = None,
+        heard: "Callable[[bytes], None] | None" = None,
+    ) -> None:
         self.config = config
         self.warnings: list[str] = []
         self.health = Health()
-        self._observe = observe
+        self._observe, self._heard = observe, heard
+        self._speaker = -1
         self._rng = random.Random(config.seed)
         self._routes = [(target, self._handshake(target)) for target in map(Target.of, config.urls)]
         self._clients: list[Client] = []
@@ -135,15 +144,20 @@ class Crowd:
             PreflightError: this machine cannot carry them; nothing was opened.
             CrowdError: not all were in by the deadline, or every connection was refused for the first two seconds.
         """
+        await self.bring_up_some(range(self.config.first, self.config.first + self.config.total), rate, deadline_s)
+
+    async def bring_up_some(self, numbers: "Collection[int]", rate: float | None, deadline_s: float) -> None:
+        """Connect clients of these numbers, as `bring_up` does; the others come when a step of `play` says so."""
         scheduler = self._open()
         interval_s = 1 / rate if rate else 0.0
         now = time.monotonic()
-        scheduler.begin(now, self._clients)
-        scheduler.send_off((now + client.number * interval_s, client) for client in self._clients)
+        coming = [client for client in self._clients if client.number in numbers]
+        scheduler.begin(now, coming)
+        scheduler.send_off((now + place * interval_s, client) for place, client in enumerate(coming))
         await self._check_listening(scheduler, deadline_s)
-        if not await self.recover(deadline_s=deadline_s):
+        if not await self._are_in(len(coming), deadline_s):
             answers = ", ".join(f"{label}: {times:,}" for label, times in scheduler.tally.answers.most_common(5))
-            came = f"{scheduler.open:,} of {counted(self.config.total, 'client')} came up in {deadline_s:g} s"
+            came = f"{scheduler.open:,} of {counted(len(coming), 'client')} came up in {deadline_s:g} s"
             raise CrowdError(f"only {came} ({answers or 'no answers'})")
 
     async def hold(self, seconds: float) -> None:
@@ -177,14 +191,23 @@ class Crowd:
         Returns:
             False: the deadline, seconds from the beginning of the phase, came first.
         """
+        return await self._are_in(self.config.total, deadline_s, self.config.total if expected is None else expected)
+
+    async def play(self, steps: "Sequence[Step]", *, began: float, deadline_s: float) -> Played:
+        """Play steps, counted from `began` (monotonic seconds), and wait for everybody who should be in then."""
+        return await Play(self._clients, self._running()).play(steps, began=began, deadline_s=deadline_s)
+
+    def begin(self) -> float:
+        """A new phase, from now on, for those who have come by now; returns the moment, monotonic seconds."""
+        now = time.monotonic()
+        known = [client for client in self._clients if client.start is not None or client.admitted_at is not None]
+        self._running().begin(now, known)
+        return now
+
+    def is_back(self, expected: int) -> bool:
+        """True if so many clients at least have been cut off, and everybody is in, for sure."""
         scheduler = self._running()
-        wanted = self.config.total if expected is None else expected
-        end = scheduler.tally.began + deadline_s
-        while scheduler.cut_off < wanted or scheduler.open < self.config.total or not scheduler.settled:
-            if time.monotonic() >= end:
-                return False
-            await asyncio.sleep(_LOOK_S)
-        return True
+        return scheduler.cut_off >= expected and scheduler.open == self.config.total and scheduler.settled
 
     async def close(self) -> None:
         """Everybody leaves (close 1001). `snapshot` and `record` still speak of the latest phase."""
@@ -227,22 +250,41 @@ class Crowd:
             burst: admissions at once.
             server: what gateway and workers counted; their moments of admission, if any, make the peak.
         """
+        return self.recorded().record(rate=rate, burst=burst, server=server)
+
+    def recorded(self) -> Recorded:
+        """All that the clients recorded in the latest phase, for a record of several crowds."""
         tally = self._running().tally
-        server = server or ServerCounts()
-        mine = [client.admitted_at for client in self._back()] + list(tally.ended_admissions)
-        moments = server.admitted_at if server.admitted_at is not None else mine
-        counts = {"admitted": tally.admitted, "denied": tally.denied}
-        return compute_record(
+        moments = [client.admitted_at for client in self._back()] + list(tally.ended_admissions)
+        return Recorded(
+            tally.began,
             [self._outcome(client, tally.began) for client in self._clients if client.start is not None],
-            rate=rate,
-            burst=burst,
+            tries=tally.tries,
+            admitted=tally.admitted,
             denied=tally.denied,
             failed=tally.failed,
             denials_s=tally.denials_s,
             admissions_s=[moment - tally.began for moment in moments if moment is not None],
-            leaked_permits=server.permits,
-            reasons=[*self.health.reasons(), *disagreements(server, tries=tally.tries, **counts)],
+            reasons=self.health.reasons(),
         )
+
+    def say(self, text: bytes) -> bool:
+        """One text message, by the next client that is in; False: it was not sent."""
+        clients = self._clients
+        for _ in range(len(clients)):
+            self._speaker = (self._speaker + 1) % len(clients)
+            if clients[self._speaker].admitted_at is not None:
+                return clients[self._speaker].say(text)
+        return False
+
+    async def _are_in(self, wanted: int, deadline_s: float, cut_off: int = 0) -> bool:
+        scheduler = self._running()
+        end = scheduler.tally.began + deadline_s
+        while scheduler.cut_off < cut_off or scheduler.open < wanted or not scheduler.settled:
+            if time.monotonic() >= end:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
 
     async def _check_listening(self, scheduler: Scheduler, deadline_s: float) -> None:
         """Wait until there is any answer but a refused connection; without one, nobody will come up."""
@@ -280,10 +322,10 @@ class Crowd:
             health=self.health,
             observe=self._observe,
         )
-        shared = Shared(scheduler, self._poller, dialer, self._routes, self._rng)
+        shared = Shared(scheduler, self._poller, dialer, self._routes, self._rng, config.failover, self._heard)
         behaviours = [parse_behaviour(name) for name, count in config.clients.items() for _ in range(count)]
         self._rng.shuffle(behaviours)  # so that no kind has the first numbers, and the first moments, to itself
-        self._clients = [Client(number, behaviour, shared) for number, behaviour in enumerate(behaviours)]
+        self._clients = [Client(number, behaviour, shared) for number, behaviour in enumerate(behaviours, config.first)]
         self._scheduler = scheduler
         self.health.start(loop)
         return scheduler

@@ -20,6 +20,8 @@ __all__ = ["as_typed", "config_of", "parse"]
 _TYPED = {
     "behaviour": "--clients",
     "clients": "--clients",
+    "failover": "--failover",
+    "first": "--first",
     "fixed": "--clients",
     "headers": "--header",
     "origin": "--origin",
@@ -39,6 +41,7 @@ clients, by what they do when they are refused:
   hint        come when told, without a ticket
   jitter      full jitter, 1 s doubling to 30 s, whatever they are told
   fixed       every second; fixed:15 every 15 s
+  prompt      as obey, to the millisecond
   immediate   at once
 
 how a crowd is cut off:
@@ -86,7 +89,9 @@ def config_of(options: argparse.Namespace) -> CrowdConfig:
         subprotocol=options.subprotocol,
         headers=tuple(_header(text) for text in options.header),
         spread_s=options.spread,
+        failover=options.failover,
         timeout_s=options.timeout,
+        first=options.first,
         seed=options.seed,
     )
     if options.expect is not None and not 1 <= options.expect <= config.total:
@@ -136,7 +141,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--spread", "seconds over which clients first come back", 0.3, type=_number)
     add("--timeout", "seconds a try may take", 10.0, type=_number)
     add("--deadline", "seconds to come up, on top of the ramp, and to recover", 120.0, type=_number)
+    add("--first", "number of the first client, where several crowds are one", 0, type=_whole)
     add("--seed", "of every random choice", 1, type=_whole)
+    parser.add_argument(
+        "--failover", action="store_true", help="a client goes on to the next URL only when one has failed it"
+    )
     parser.add_argument("--json-lines", action="store_true", help="print every event, not only the record")
     return parser
 

@@ -124,6 +124,7 @@ def compute_record(
     admissions_s: Sequence[float],
     leaked_permits: int | None = None,
     reasons: Sequence[str] = (),
+    ideal_s: float | None = None,
 ) -> Record:
     """Compute the record.
 
@@ -137,9 +138,11 @@ def compute_record(
         admissions_s: moment of each admission, seconds from the cut, recorded by either side.
         leaked_permits: see above.
         reasons: why the run is not valid; none: it is.
+        ideal_s: in place of the one above, for clients that were not cut off in one instant.
     """
     backs = sorted(_forever(outcome.back_s) for outcome in outcomes)
-    ideal_s = max(0.0, (len(outcomes) - burst) / rate)
+    if ideal_s is None:
+        ideal_s = max(0.0, (len(outcomes) - burst) / rate)
     return Record(
         clients=len(outcomes),
         rate=rate,

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from herdgate_loadtest.engine.agenda import Agenda, Deadlines
-from herdgate_loadtest.engine.answer import TRY_AGAIN_LATER, Denial
+from herdgate_loadtest.engine.answer import NO_ANSWER, TRY_AGAIN_LATER, Denial
 from herdgate_loadtest.engine.tally import Tally
 
 if TYPE_CHECKING:
@@ -110,6 +110,31 @@ class Scheduler:
         self.open, self.cut_off = 0, len(entries)
         self._unanswered.clear()
         self._agenda.replace(entries)
+
+    def cut_off_one(self, client: "Client", now: float) -> None:
+        """A client that is in has been cut off, with its socket gone: it comes back, and waits from now on."""
+        self._take_out(client)
+        self._cut_off(client, NO_ANSWER, now)
+        client.start = client.due
+
+    def join_later(self, client: "Client", when: float) -> None:
+        """A client that is not in, nor on its way, comes at its moment (monotonic seconds)."""
+        client.start, client.tries = when, 0
+        self.cut_off += 1
+        self._dial_at(when, client)
+
+    def leave(self, client: "Client") -> None:
+        """A client that is in has left for good, with its socket gone."""
+        self._take_out(client)
+        if client.start is not None and client.admitted_at is not None:
+            self.tally.ended_admissions.append(client.admitted_at)
+        client.start = client.admitted_at = None
+
+    def _take_out(self, client: "Client") -> None:
+        self.open -= 1
+        if client in self._settling:
+            self._settling.stop(client)
+            self._settle(client)
 
     def stop(self) -> None:
         """Nobody dials any more."""

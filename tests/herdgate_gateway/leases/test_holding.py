@@ -23,6 +23,8 @@ class Pair:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.one, self.other = Holder(place, "one"), Holder(place, "other")
+
+    def own_all(self) -> None:
         poll(lambda: len(self.one.held) + len(self.other.held) == SHARDS, "all shards are owned", within_s=30)
 
     def end(self) -> None:
@@ -37,6 +39,7 @@ def pair(dynamodb: DynamoServer) -> Iterator[Pair]:
         place.make_table()
         pair = Pair(place)
         stack.callback(pair.end)
+        pair.own_all()
         yield pair
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from herdgate_loadtest.bench.capacity import never_full
 from herdgate_loadtest.bench.crowds import crowd_at, fleet_is_up, keep_asking
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.bench.relays import run_relays
 from herdgate_loadtest.bench.workers import Worker, all_report, run_workers
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.servers.redis import redis_server
 from tests.redis_servers import redis_server as needed
 
 

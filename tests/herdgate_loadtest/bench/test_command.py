@@ -98,5 +98,7 @@ def test_missing_redis_is_one_line() -> None:
     finished = run_bench("--fast", "--only", "ticket", PATH="/nowhere")
 
     assert (finished.returncode, finished.stdout) == (2, "")
-    told = "herdgate: there is no redis-server on the PATH: install one (apt-get install redis-server)\n"
+    told = (
+        "herdgate: there is no redis-server on the PATH: install one (scripts/setup, or apt-get install redis-server)\n"
+    )
     assert finished.stderr == told

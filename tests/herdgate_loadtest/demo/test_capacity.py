@@ -19,6 +19,15 @@ def test_gateway_needs_two_descriptors_a_client_and_a_second_process_where_one_m
         check_capacity(4_300, limits)
 
 
+def test_gateway_of_a_fleet_has_all_clients_in_one_process() -> None:
+    limits = Limits(descriptors=1_024, most_descriptors=6_469, ports=28_000)
+    assert check_capacity(3_000, limits, 1) == 1
+    with pytest.raises(
+        PreflightError, match=r"^3,001 clients will not do: a gateway needs 6,471 descriptors, the hard"
+    ):
+        check_capacity(3_001, limits, 1)
+
+
 def test_gateway_needs_a_port_to_a_worker_for_each_client() -> None:
     limits = Limits(descriptors=1 << 20, most_descriptors=1 << 20, ports=100)
     check_capacity(200, limits)

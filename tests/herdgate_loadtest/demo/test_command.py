@@ -4,7 +4,6 @@ import json
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,25 +11,12 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.herdgate_loadtest.demo.demos import HERDGATE, is_over, run_demo, run_valid_demo
 from tests.servers import poll
 
 RATES = "write admissions per second, from 1e-09 to 1,000,000,000"
 FLEET = ("worker 1", "worker 2", "the gateway")
 """In the order in which they are started."""
-HERDGATE = (sys.executable, "-c", "from herdgate.cli import main; main()")
-
-
-def run_demo(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*HERDGATE, "demo", *options], capture_output=True, text=True, timeout=90, check=False)
-
-
-def run_valid_demo(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run it again, up to twice, where this machine was too busy: then it says itself that the run proves nothing."""
-    for _ in range(2):
-        finished = run_demo(*options)
-        if finished.returncode != 1 or "the generator's scheduler lag" not in finished.stdout:
-            return finished
-    return run_demo(*options)
 
 
 @contextmanager
@@ -44,10 +30,6 @@ def running_demo(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[st
             yield demo, dict(zip(FLEET, children, strict=True))
         finally:
             demo.kill()
-
-
-def is_over(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def wait_until_clients_are_in(gateway: psutil.Process) -> None:

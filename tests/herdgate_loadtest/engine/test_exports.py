@@ -41,7 +41,7 @@ def test_crowd_is_called_like_this() -> None:
 
 
 def test_behaviours_are_these() -> None:
-    assert list(engine.BEHAVIOURS) == ["obey", "hint", "jitter", "fixed", "immediate"]
+    assert list(engine.BEHAVIOURS) == ["obey", "prompt", "hint", "jitter", "fixed", "immediate"]
 
 
 def test_every_error_is_one_of_herdgate() -> None:

@@ -4,32 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from herdgate_loadtest.bench.leases.emulator import REGION, aws_environment
+from herdgate_loadtest.servers.children import child_of
+from herdgate_loadtest.servers.emulator import aws_environment
+from herdgate_loadtest.servers.lease_table import Place, leases_command
 
-__all__ = ["TABLE", "Holder", "Place", "boot_time", "hold_command", "run_command"]
-
-TABLE = "herdgate-leases"
+__all__ = ["Holder", "boot_time", "hold_command"]
 
 _END_S = 20.0
-
-
-class Place:
-    """Where they meet.
-
-    Attributes:
-        options: for the command.
-    """
-
-    def __init__(self, endpoint: str, redis: str) -> None:
-        self.options = ["--table", TABLE, "--region", REGION, "--endpoint-url", endpoint]
-        self.redis = redis
 
 
 def boot_time() -> float:
@@ -37,15 +23,10 @@ def boot_time() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def run_command(place: Place, command: str) -> None:
-    """One that ends by itself."""
-    subprocess.run(_command(command, *place.options), check=True, stdout=subprocess.DEVNULL, env=aws_environment())  # noqa: S603
-
-
 def hold_command(place: Place, name: str, connections: Sequence[str] = ()) -> list[str]:
     """Of a worker."""
     named = [word for connection in connections for word in ("--connection", connection)]
-    return _command("hold", name, *place.options, "--redis", place.redis, *named)
+    return leases_command("hold", name, *place.options, "--redis", place.redis, *named)
 
 
 class Holder:
@@ -114,8 +95,9 @@ class Holder:
         self._listening.join(_END_S)
 
     def _worker(self) -> int:
-        pid = self._guardian.pid
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()[0])
+        child = child_of(self._guardian.pid)
+        assert child is not None, "it has ended"
+        return child
 
     def _listen(self) -> None:
         assert self._guardian.stdout is not None
@@ -134,7 +116,3 @@ class Holder:
             self.acted.append((told["acted"], told["epoch"], told["row_epoch"]))
         else:
             self.writes = told["writes"]
-
-
-def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "herdgate", "leases", *words]

@@ -14,17 +14,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from herdgate_loadtest.bench.figures import Bound, at_most
-from herdgate_loadtest.bench.leases.emulator import emulator
-from herdgate_loadtest.bench.leases.holder import Holder, Place, run_command
+from herdgate_loadtest.bench.leases.holder import Holder
 from herdgate_loadtest.bench.leases.rows import CONNECTIONS, create_connections
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.bench.sides.outcome import Outcome
 from herdgate_loadtest.engine.record import percentile
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.servers.emulator import emulator
+from herdgate_loadtest.servers.lease_table import SHARDS, Place
+from herdgate_loadtest.servers.redis import redis_server
 
-__all__ = ["SHARDS", "measure"]
-
-SHARDS = 1_024
+__all__ = ["measure"]
 
 _WORKERS = ("worker-1", "worker-2", "worker-3")
 _WAIT_S = 60.0
@@ -67,7 +66,7 @@ def measure(*, fast: bool) -> Outcome:
 def _fleet() -> "Iterator[_Fleet]":
     with ExitStack() as stack:
         place = Place(stack.enter_context(emulator()), stack.enter_context(redis_server()).url)
-        run_command(place, "init")
+        place.make_table()
         create_connections(place)
         fleet = _Fleet(place)
         stack.callback(fleet.end)

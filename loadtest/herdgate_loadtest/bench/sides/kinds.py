@@ -4,7 +4,9 @@ import os
 from typing import NamedTuple, Protocol
 
 from herdgate_loadtest.bench.descriptors import raise_descriptors
+from herdgate_loadtest.bench.drain import measure as drain
 from herdgate_loadtest.bench.leases import measure as leases
+from herdgate_loadtest.bench.routing import measure as routing
 from herdgate_loadtest.bench.sides import deciding, health, holding, proxying, refusing
 from herdgate_loadtest.bench.sides.outcome import Outcome
 
@@ -50,6 +52,12 @@ KINDS = {
     ),
     "health": Kind(health.measure, "ms", "Answer health checks while a flood of handshakes is refused."),
     "lease": Kind(leases.measure, "s, units and effects", "Lose workers that own shards; takes some minutes."),
+    "routing": Kind(
+        routing.measure, "s and ms", "Lose workers under a crowd whose connections they own; takes some minutes."
+    ),
+    "drain": Kind(
+        drain.measure, "s, tries and shares", "Drain gateways under a crowd behind a balancer; takes some minutes."
+    ),
     "decide": Kind(deciding.measure, "ns", "Decide, in this process, beside the plainest keyed rate limiter."),
 }
 """By name, in the order of the help."""

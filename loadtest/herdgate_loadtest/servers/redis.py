@@ -16,8 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from herdgate_loadtest.bench.children import HOST, dies_with_us, free_port
 from herdgate_loadtest.errors import CrowdError, PreflightError
+from herdgate_loadtest.servers.children import HOST, dies_with_us, free_port
 
 __all__ = ["RedisServer", "redis_server"]
 
@@ -124,5 +124,7 @@ def _find() -> str:
     import_module("herdgate.stores.redis.driver")  # it tells in one line where redis-py is missing
     found = shutil.which("redis-server")
     if found is None:
-        raise PreflightError("there is no redis-server on the PATH: install one (apt-get install redis-server)")
+        raise PreflightError(
+            "there is no redis-server on the PATH: install one (scripts/setup, or apt-get install redis-server)"
+        )
     return found

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
-from herdgate_loadtest.bench.children import HOST, dies_with_us, free_port
 from herdgate_loadtest.errors import CrowdError, PreflightError
+from herdgate_loadtest.servers.children import HOST, dies_with_us, free_port
 
 __all__ = ["REGION", "aws_environment", "emulator"]
 

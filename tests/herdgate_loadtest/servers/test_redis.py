@@ -8,8 +8,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError as Gone
 from redis.exceptions import TimeoutError as Late
 
-from herdgate_loadtest.bench.redis import redis_server
 from herdgate_loadtest.errors import PreflightError
+from herdgate_loadtest.servers.redis import redis_server
 from tests.redis_servers import redis_server as needed
 
 

@@ -1,0 +1,248 @@
+"""What comes when in a herd: the conductor, without processes and without time."""
+
+import math
+
+import pytest
+
+from herdgate_loadtest.herd.conductor import Conductor
+from tests.herdgate_loadtest.herd.stages import Fake, plan_of
+
+
+def come_up(fake: Fake) -> None:
+    fake.ready("one", "two")
+    fake.step()
+    for name in ("one", "two"):
+        fake.say(name, "up", warnings=[])
+
+
+def hold_and_cut(fake: Fake) -> None:
+    for _ in range(3):
+        fake.step()
+        for name in ("one", "two"):
+            fake.snapshot(name, inside=2, cut_off=0, is_back=True)
+    assert fake.sent("cut")
+
+
+def finish(fake: Fake, *, late_s: float = 0.0) -> None:
+    one, two = fake.cut("one"), fake.cut("two", late_s=late_s)
+    fake.step()
+    for name in ("one", "two"):
+        fake.snapshot(name, inside=2, cut_off=2, is_back=True)
+    fake.step()
+    fake.told("one", began=one)
+    fake.told("two", began=two)
+
+
+def play(fake: Fake, *, late_s: float = 0.0) -> Conductor:
+    come_up(fake)
+    hold_and_cut(fake)
+    finish(fake, late_s=late_s)
+    fake.step()
+    return fake.conductor
+
+
+def test_all_processes_come_up_at_one_moment_that_is_still_to_come() -> None:
+    fake = Fake(plan_of())
+    fake.ready("one", "two")
+    fake.step()
+    orders = fake.sent("up")
+    assert [name for name, _ in orders] == ["one", "two"]
+    assert len({order["at"] for _, order in orders}) == 1
+    assert min(fake.leads_s) > 1
+
+
+def test_nobody_comes_up_before_all_processes_are_there() -> None:
+    fake = Fake(plan_of())
+    fake.ready("one")
+    for _ in range(5):
+        assert fake.step()
+    assert not fake.sent("up")
+
+
+def test_all_processes_cut_at_one_moment_that_is_still_to_come() -> None:
+    fake = Fake(plan_of())
+    come_up(fake)
+    hold_and_cut(fake)
+    orders = fake.sent("cut")
+    assert [order["how"] for _, order in orders] == ["reset", "reset"]
+    assert len({order["at"] for _, order in orders}) == 1
+    assert min(fake.leads_s) > 1
+
+
+def test_a_round_is_the_record_of_all_processes_together() -> None:
+    conductor = play(Fake(plan_of()))
+    (played,) = conductor.rounds
+    assert (conductor.is_over, conductor.exit_code, conductor.error) == (True, 0, "")
+    assert (played.record.clients, played.record.denied, played.record.valid) == (4, 2, True)
+    assert played.answers == {"101": 4}
+    assert len(played.generators) == 2
+
+
+def test_a_round_is_repeated() -> None:
+    fake = Fake(plan_of(rounds=2))
+    play(fake)
+    hold_and_cut(fake)
+    finish(fake)
+    fake.step()
+    assert len(fake.conductor.rounds) == 2
+    assert fake.conductor.is_over
+
+
+def test_processes_leave_at_the_end() -> None:
+    fake = Fake(plan_of())
+    play(fake)
+    assert {name for name, _ in fake.sent("leave")} == {"one", "two"}
+
+
+def test_skew_is_measured_and_counts_against_the_late() -> None:
+    (played,) = play(Fake(plan_of()), late_s=0.05).rounds
+    assert played.skew_ms == pytest.approx(50)
+    assert played.record.t100_s == pytest.approx(0.35)
+    assert played.record.valid
+
+
+def test_too_much_skew_makes_a_round_invalid() -> None:
+    conductor = play(Fake(plan_of()), late_s=0.2)
+    assert conductor.rounds[0].record.reasons == ("the last process cut 200 ms after the first; 100 is too much",)
+    assert conductor.exit_code == 1
+
+
+def test_client_that_never_comes_back_is_waited_for_until_the_deadline() -> None:
+    fake = Fake(plan_of(deadline_s=5))
+    come_up(fake)
+    hold_and_cut(fake)
+    one, two = fake.cut("one"), fake.cut("two")
+    for _ in range(5):
+        fake.step()
+        fake.snapshot("one", inside=2, cut_off=2, is_back=True)
+        fake.snapshot("two", inside=1, cut_off=2, is_back=False)
+        assert not fake.sent("tell")
+    fake.step(2)
+    fake.told("one", began=one)
+    fake.told("two", began=two, back_s=0.3)
+    fake.step()
+    assert fake.sent("tell")
+    assert fake.conductor.is_over
+
+
+def test_processes_to_be_killed_are_killed_just_after_everybody_watches() -> None:
+    fake = Fake(plan_of(cut="kill", kill_pids=(11, 12)))
+    come_up(fake)
+    hold_and_cut(fake)
+    (_, order), *_ = fake.sent("cut")
+    assert order["how"] == "observe"
+    assert [moment > order["at"] for moment, _ in fake.later] == [True, True]
+    for _, call in fake.later:
+        call()
+    assert fake.killed == [11, 12]
+
+
+def test_process_that_cannot_be_killed_ends_the_herd_in_one_line() -> None:
+    def refuse(_: int) -> None:
+        raise ProcessLookupError(3, "No such process")
+
+    fake = Fake(plan_of(cut="kill", kill_pids=(11,)))
+    fake.kill = refuse
+    come_up(fake)
+    hold_and_cut(fake)
+    fake.later[0][1]()
+    assert not fake.step()
+    assert fake.conductor.error.startswith("process 11 was not killed (No such process)")
+
+
+def test_after_a_kill_it_waits_until_nobody_more_is_cut_off() -> None:
+    fake = Fake(plan_of(cut="kill", kill_pids=(11,)))
+    come_up(fake)
+    hold_and_cut(fake)
+    fake.cut("one")
+    fake.cut("two")
+    for cut_off in (0, 1, 2, 2):
+        fake.step()
+        fake.snapshot("one", inside=2, cut_off=cut_off, is_back=True)
+        fake.snapshot("two", inside=2, cut_off=0, is_back=True)
+        assert not fake.sent("tell")
+    fake.step()
+    fake.step()
+    assert len(fake.sent("tell")) == 2
+
+
+def test_with_an_expected_number_it_waits_for_no_more() -> None:
+    fake = Fake(plan_of(cut="observe", expect=3))
+    come_up(fake)
+    hold_and_cut(fake)
+    fake.cut("one")
+    fake.cut("two")
+    fake.step()
+    fake.snapshot("one", inside=2, cut_off=2, is_back=True)
+    fake.snapshot("two", inside=2, cut_off=0, is_back=True)
+    fake.step()
+    assert not fake.sent("tell")
+    fake.snapshot("two", inside=2, cut_off=1, is_back=True)
+    fake.step()
+    assert fake.sent("tell")
+
+
+def test_error_of_a_process_ends_the_herd_with_its_code() -> None:
+    fake = Fake(plan_of())
+    come_up(fake)
+    fake.say("two", "error", message="40,000 clients will not do", code=2)
+    assert not fake.step()
+    assert (fake.conductor.error, fake.conductor.exit_code) == ("40,000 clients will not do", 2)
+    assert {name for name, _ in fake.sent("leave")} == {"one", "two"}
+
+
+def test_process_that_is_silent_ends_the_herd() -> None:
+    fake = Fake(plan_of())
+    come_up(fake)
+    assert not fake.step(30)
+    assert fake.conductor.error.startswith("process one has said nothing for 20 s")
+    assert fake.conductor.exit_code == 1
+
+
+def test_processes_that_do_not_start_end_the_herd() -> None:
+    fake = Fake(plan_of())
+    fake.ready("one")
+    fake.step()
+    assert not fake.step(61)
+    assert "1 of 2 processes there" in fake.conductor.error
+
+
+def test_orders_to_another_machine_are_in_its_own_time() -> None:
+    fake = Fake(plan_of(), processes=1)
+    fake.ready("far", boot_id="another machine")
+    for ahead_s in (0.4, 0.1, 0.3):  # the quickest answer is the one that counts
+        fake.step()
+        (_, question) = fake.sent("clock")[-1]
+        fake.time += ahead_s
+        fake.say("far", "clock", asked_at=question["asked_at"], now=question["asked_at"] + ahead_s / 2 + 1000)
+    for _ in range(6):
+        fake.step()
+    (_, order) = fake.sent("up")[-1]
+    assert order["at"] - fake.time == pytest.approx(1000 + 1.5, abs=6)
+    assert order["at"] > fake.time + 1000 - 6
+
+
+def test_news_of_strangers_and_after_the_end_are_ignored() -> None:
+    fake = Fake(plan_of())
+    fake.say("nobody", "up", warnings=["x"])
+    play(fake)
+    fake.say("one", "error", message="late", code=2)
+    assert (fake.conductor.error, fake.conductor.exit_code) == ("", 0)
+
+
+def test_infinite_recovery_is_a_failure() -> None:
+    fake = Fake(plan_of())
+    come_up(fake)
+    hold_and_cut(fake)
+    one, two = fake.cut("one"), fake.cut("two")
+    fake.step()
+    for name in ("one", "two"):
+        fake.snapshot(name, inside=2, cut_off=2, is_back=True)
+    fake.step()
+    fake.told("one", began=one, back_s=0.2)
+    lost = {"outcomes": [["obey", 5, None, None]], "began": two, "denials_s": [], "admissions_s": [], "reasons": []}
+    counts = {"tries": 5, "admitted": 0, "denied": 0, "failed": 5}
+    fake.say("two", "told", recorded=lost | counts, answers={}, series=[])
+    fake.step()
+    assert math.isinf(fake.conductor.rounds[0].record.t100_s)
+    assert fake.conductor.exit_code == 1
