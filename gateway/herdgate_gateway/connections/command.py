@@ -8,7 +8,7 @@ import typer
 
 from herdgate_gateway.connections.limits import check_id, read_attrs
 from herdgate_gateway.connections.listing import as_json as json_text
-from herdgate_gateway.connections.listing import list_text, show_text, told
+from herdgate_gateway.connections.listing import list_text, show_text, told, told_without_row
 from herdgate_gateway.connections.store import Connections
 from herdgate_gateway.errors import ConfigurationError, HerdgateError
 from herdgate_gateway.leases.at_table import with_table
@@ -22,6 +22,7 @@ from herdgate_gateway.leases.options import (
     RegionOption,
     TableOption,
     check_fleet,
+    place_of,
 )
 from herdgate_gateway.leases.rows import ConnectionRow, ShardRow, Want, shard_key, shard_of
 from herdgate_gateway.leases.table import LeaseTable
@@ -33,6 +34,10 @@ connections = typer.Typer(no_args_is_help=True, help="The connections that shall
 IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids; -: one a line, from stdin.")]
 
 _MOST_NAMED = 5
+_NOT_TOLD = (
+    "herdgate: --redis: Redis does not answer, so workers hear of it within a minute only; "
+    "the table has it, and nothing has to be repeated"
+)
 _T = TypeVar("_T")
 
 
@@ -52,7 +57,7 @@ def start(
 ) -> None:
     """Have connections run, each in one worker; those that there are not are made."""
     names, given = _read_ids(ids), None if attrs is None else read_attrs(attrs, "--attrs")
-    place = Place(table, region, endpoint_url)
+    place = place_of(table, region, endpoint_url)
     rows = _with_store(place, fleet, redis, lambda store: store.start(names, given))
     _print_changed(rows, "started", as_json=as_json)
 
@@ -70,7 +75,8 @@ def stop(
 ) -> None:
     """Have connections not run any more; a day later they are forgotten."""
     names = _read_ids(ids)
-    rows = _with_store(Place(table, region, endpoint_url), fleet, redis, lambda store: store.stop(names))
+    place = place_of(table, region, endpoint_url)
+    rows = _with_store(place, fleet, redis, lambda store: store.stop(names))
     _print_changed(rows, "stopped", as_json=as_json)
     if missing := [name for name in names if name not in rows]:
         raise HerdgateError(f"no such connection in fleet {fleet}: {_named(missing)}")
@@ -93,7 +99,7 @@ def list_(
     async def read(store: Connections) -> Sequence[ConnectionRow]:
         return [row async for row in store.list(wanted, limit)]
 
-    rows = _with_store(Place(table, region, endpoint_url), fleet, None, read)
+    rows = _with_store(place_of(table, region, endpoint_url), fleet, None, read)
     typer.echo(json_text([told(row) for row in rows]) if as_json else list_text(rows))
 
 
@@ -107,7 +113,7 @@ def show(
     fleet: FleetOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Show one connection: what is wanted, how far it has come, and who owns its shard."""
+    """Show one connection: what is wanted, how far it has come, and who owns its shard; that of any id, too."""
     check_id(connection)
     check_fleet(fleet)
 
@@ -116,21 +122,28 @@ def show(
         item = await table.read(shard_key(fleet, shard_of(connection)), strong=True)
         return row, None if item is None else ShardRow.of(item)
 
-    row, owner = with_table(Place(table, region, endpoint_url), read)
-    if row is None:
-        raise HerdgateError(f"no connection {connection} in fleet {fleet}; `herdgate connections list` shows them")
-    answer = {**told(row), "owner": None if owner is None else owner.owner}
-    typer.echo(json_text(answer) if as_json else show_text(row, owner))
+    row, owner = with_table(place_of(table, region, endpoint_url), read)
+    if not as_json:
+        typer.echo(show_text(connection, row, owner))
+        return
+    known = told_without_row(connection) if row is None else told(row)
+    typer.echo(json_text({**known, "owner": None if owner is None else owner.owner}))
 
 
 def _read_ids(given: Iterable[str]) -> list[str]:
     """Ids in their order, each once, with those of stdin where - stands."""
     ids: list[str] = []
     for word in given:
-        ids += sys.stdin.read().split() if word == "-" else [word]
+        ids += _read_lines() if word == "-" else [word]
     if not ids:
         raise ConfigurationError("ID", "nothing on stdin", "write one id a line")
     return [check_id(name) for name in dict.fromkeys(ids)]
+
+
+def _read_lines() -> list[str]:
+    """Those of stdin that are not blank. What is no UTF-8 in them is no id either."""
+    text = sys.stdin.buffer.read().decode(errors="replace").replace("\r\n", "\n")
+    return [line for line in text.split("\n") if line.strip()]
 
 
 def _read_want(text: str | None) -> Want | None:
@@ -162,9 +175,12 @@ def _with_store(place: Place, fleet: str, redis: str | None, work: Callable[[Con
     async def run(table: LeaseTable) -> _T:
         store = Connections(table, fleet, None if redis is None else open_channel(redis, fleet, "--redis"))
         try:
-            return await work(store)
+            done = await work(store)
         finally:
             await store.aclose()
+        if not store.could_tell:
+            typer.echo(_NOT_TOLD, err=True)
+        return done
 
     check_fleet(fleet)
     return with_table(place, run)

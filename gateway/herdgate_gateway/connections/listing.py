@@ -8,10 +8,11 @@ from herdgate_gateway.connections.limits import canonical
 from herdgate_gateway.leases.listing import columns
 from herdgate_gateway.leases.rows import ConnectionRow, ShardRow, shard_of
 
-__all__ = ["as_json", "list_text", "show_text", "told"]
+__all__ = ["as_json", "list_text", "show_text", "told", "told_without_row"]
 
 _HEAD = ("connection", "want", "shard", "epoch", "last seq", "attrs")
 _MOST_SHOWN = 60  # characters of attrs in a list
+_NO_ROW = "- (it has no row: nobody has started it)"
 
 
 def told(row: ConnectionRow) -> dict[str, Any]:
@@ -26,6 +27,11 @@ def told(row: ConnectionRow) -> dict[str, Any]:
     }
 
 
+def told_without_row(name: str) -> dict[str, Any]:
+    """The same of one that has no row: all that there is to tell is its shard."""
+    return {"id": name, "want": None, "shard": shard_of(name), "epoch": None, "last_seq": None, "attrs": None}
+
+
 def as_json(answer: object) -> str:
     """Of what may hold values that somebody else put into the table."""
     return json.dumps(answer, indent=2, default=str)
@@ -36,21 +42,25 @@ def list_text(rows: Sequence[ConnectionRow]) -> str:
     return columns([_HEAD, *map(_cells, rows)]) if rows else "no connections"
 
 
-def show_text(row: ConnectionRow, owner: ShardRow | None) -> str:
+def show_text(name: str, row: ConnectionRow | None, owner: ShardRow | None) -> str:
     """A line for each thing that is known.
 
     Args:
+        row: None: there is none of that name.
         owner: of its shard; None: nobody has owned it yet.
     """
     lines = [
-        ("connection", row.id),
-        ("want", row.want),
-        ("shard", str(shard_of(row.id))),
+        ("connection", name),
+        ("want", _NO_ROW if row is None else row.want),
+        ("shard", str(shard_of(name))),
         ("owner", "nobody yet" if owner is None else f"{owner.owner}, since epoch {owner.epoch}"),
-        ("claimed with", _number(row.epoch, "never")),
-        ("last seq", _number(row.last_seq)),
-        ("attrs", _printable(canonical(row.attrs))),
     ]
+    if row is not None:
+        lines += [
+            ("claimed with", _number(row.epoch, "never")),
+            ("last seq", _number(row.last_seq)),
+            ("attrs", _printable(canonical(row.attrs))),
+        ]
     return columns(lines)
 
 

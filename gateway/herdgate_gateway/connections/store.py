@@ -35,6 +35,9 @@ class Connections:
         fleet: its name.
         channel: where workers are told, closed with it; None: they are not.
         unix_time: seconds; says only when a row is garbage.
+
+    Attributes:
+        could_tell: False once Redis has not taken what the workers had to hear.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Connections:
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self._table, self._fleet, self._channel, self._unix_time = table, fleet, channel, unix_time
+        self.could_tell = True
 
     async def start(self, ids: Collection[str], attrs: Mapping[str, Any] | None = None) -> Mapping[str, ConnectionRow]:
         """Have these run; those that there are not are made.
@@ -144,5 +148,5 @@ class Connections:
 
     async def _tell(self, ids: Iterable[str]) -> None:
         shards = {shard_of(name) for name in ids}
-        if shards and self._channel is not None:
-            await self._channel.publish({"wants": sorted(shards)})
+        if shards and self._channel is not None and not await self._channel.publish({"wants": sorted(shards)}):
+            self.could_tell = False

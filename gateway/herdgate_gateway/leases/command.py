@@ -24,6 +24,7 @@ from herdgate_gateway.leases.options import (
     TableOption,
     check_fleet,
     check_name,
+    place_of,
 )
 from herdgate_gateway.leases.rows import SHARDS, ShardRow, WorkerRow, shard_key, worker_key, worker_partitions
 from herdgate_gateway.leases.table import Done, LeaseTable, Lost, Outcome
@@ -36,7 +37,7 @@ leases = typer.Typer(no_args_is_help=True, help="The lease table of workers: mak
 @leases.command()
 def init(*, table: TableOption, region: RegionOption = None, endpoint_url: EndpointOption = None) -> None:
     """Make the table, or check the one that is there; harmless to repeat."""
-    place = Place(table, region, endpoint_url)
+    place = place_of(table, region, endpoint_url)
     made = run(create_table(place))
     typer.echo(f"{place}: {'made' if made else 'is there'}, and ready")
 
@@ -52,7 +53,7 @@ def workers(
 ) -> None:
     """Show the workers of a fleet: who lives, who is draining, who is dead."""
     check_fleet(fleet)
-    rows = with_table(Place(table, region, endpoint_url), lambda table: _workers(table, fleet))
+    rows = with_table(place_of(table, region, endpoint_url), lambda table: _workers(table, fleet))
     typer.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else workers_text(rows))
 
 
@@ -73,7 +74,7 @@ def owners(
         items = await table.read_many(keys, strong=True)
         return [ShardRow.of(item) for item in items.values()], await _workers(table, fleet)
 
-    found = ownership(*with_table(Place(table, region, endpoint_url), read))
+    found = ownership(*with_table(place_of(table, region, endpoint_url), read))
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else owners_text(found))
 
 
@@ -89,7 +90,7 @@ def fence(
 ) -> None:
     """Declare a worker dead, so that others take what it owns at once."""
     check_fleet(fleet)
-    place = Place(table, region, endpoint_url)
+    place = place_of(table, region, endpoint_url)
     item = with_table(place, lambda table: table.read(worker_key(fleet, worker), strong=True))
     if item is None:
         raise HerdgateError(f"{place}: no worker {worker} in fleet {fleet}; `herdgate leases list` shows who is there")
@@ -123,6 +124,7 @@ def hold(
     """
     check_fleet(fleet)
     check_name("WORKER", worker)
+    place_of(table, region, endpoint_url)  # what is wrong is told by the name of its option
     from herdgate_gateway.leases.holding import Holding
     from herdgate_gateway.leases.holding import hold as run
     from herdgate_gateway.leases.worker_process import Joining

@@ -5,7 +5,8 @@
              -> the table: each of them is dead
 
 A guardian that is killed with its worker, as when a host dies, leaves it to the others to notice. One that is killed
-alone leaves its worker as it is.
+alone leaves its worker as it is. How a worker has ended is a line, unless it ended well, or said by itself why it did
+not begin.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-__all__ = ["LIVES_FD", "guard", "tell_guardian"]
+__all__ = ["LIVES_FD", "guard", "heed_no_more", "tell_guardian"]
 
 LIVES_FD = "HERDGATE_LIVES_FD"
 """Environment variable: the descriptor that a worker tells its lives on."""
@@ -33,12 +34,28 @@ def tell_guardian(inc: str, environ: Mapping[str, str] = os.environ) -> None:
             os.write(int(told), f"{inc}\n".encode())
 
 
+def heed_no_more() -> None:
+    """Ignore all signs to stop from now on, in a process that is about to end.
+
+    Its loop takes its handlers away before the process ends: a second sign that comes then would kill it, and nobody
+    could tell from its exit code that all was well.
+    """
+    loop = asyncio.get_running_loop()
+    for number in _PASSED_ON:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+
+
 async def guard(
-    command: Sequence[str], declare_dead: Callable[[str], Awaitable[None]], hand_on: Sequence[socket.socket] = ()
+    name: str,
+    command: Sequence[str],
+    declare_dead: Callable[[str], Awaitable[None]],
+    hand_on: Sequence[socket.socket] = (),
 ) -> int:
     """Run a worker to its end.
 
     Args:
+        name: of the worker.
         command: of the worker.
         declare_dead: called for each of its lives.
         hand_on: sockets that the worker inherits; they are closed here, as nobody would answer on them.
@@ -59,12 +76,31 @@ async def guard(
             each.close()
         signals.pass_on(worker)
         code = await worker.wait()
-        for inc in reversed((lives.read() or b"").decode().split()):  # the last one is the one that lived
-            try:
-                await declare_dead(inc)
-            except TimeoutError:
-                _logger.warning("the table does not answer: others will notice the end of %s by its silence", inc)
+        incs = (lives.read() or b"").decode().split()
+        is_told = await _declare(reversed(incs), declare_dead)  # the last one is the one that lived
+        if code < 0 or (code > 0 and incs):
+            end = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+            _logger.warning("worker %s %s%s", name, end, "; declared dead" if incs and is_told else "")
         return code if code >= 0 else 128 - code
+
+
+async def _declare(incs: Iterable[str], declare_dead: Callable[[str], Awaitable[None]]) -> bool:
+    """Tell the table of all; False if it has not taken each."""
+    is_told = True
+    for inc in incs:
+        try:
+            await declare_dead(inc)
+        except TimeoutError:
+            is_told = False
+            _logger.warning("the table does not answer: others will notice the end of %s by its silence", inc)
+    return is_told
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time one has none
+        return f"signal {number}"
 
 
 class _Signals:

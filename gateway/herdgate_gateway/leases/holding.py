@@ -21,6 +21,7 @@ from herdgate_gateway.leases.acts import Write
 from herdgate_gateway.leases.clocks import BootClock
 from herdgate_gateway.leases.dynamo import DynamoLeases, Place
 from herdgate_gateway.leases.effects import NotOwnerError, UnknownOutcomeError
+from herdgate_gateway.leases.guardian import heed_no_more
 from herdgate_gateway.leases.owner import ShardOwner
 from herdgate_gateway.leases.registration import NameInUseError
 from herdgate_gateway.leases.rows import shard_of
@@ -85,6 +86,7 @@ async def _own(holding: Holding) -> None:
         if notices is not None:
             await notices.aclose()
         await table.aclose()
+        heed_no_more()
 
 
 class _Watched(DynamoLeases):

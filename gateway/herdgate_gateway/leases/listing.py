@@ -8,6 +8,7 @@ from herdgate_gateway.leases.rows import SHARDS, ShardRow, WorkerRow
 
 __all__ = ["Ownership", "columns", "owners_text", "ownership", "shown_shards", "workers_text"]
 
+_MOST_RUNS = 10
 _WORKER_HEAD = ("worker", "state", "inc", "beats", "address", "capacity", "load")
 
 
@@ -67,14 +68,15 @@ def owners_text(found: Ownership) -> str:
 
 
 def shown_shards(shards: Iterable[int]) -> str:
-    """Ascending numbers in short: 1-3, 7."""
+    """Ascending numbers in short: 1-3, 7, and ... instead of what is more than a line."""
     runs: list[list[int]] = []
     for shard in shards:
         if runs and runs[-1][-1] == shard - 1:
             runs[-1][1:] = [shard]
         else:
             runs.append([shard])
-    return ", ".join("-".join(map(str, run)) for run in runs)
+    more = ["..."] if len(runs) > _MOST_RUNS else []
+    return ", ".join(["-".join(map(str, run)) for run in runs[:_MOST_RUNS]] + more)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from herdgate_gateway.errors import ConfigurationError
+from herdgate_gateway.leases.dynamo import Place
 
 __all__ = [
     "EndpointOption",
@@ -17,6 +18,7 @@ __all__ = [
     "TableOption",
     "check_fleet",
     "check_name",
+    "place_of",
 ]
 
 TableOption = Annotated[str, typer.Option("--table", envvar="HERDGATE_LEASES__TABLE", help="Name of the table.")]
@@ -39,6 +41,20 @@ LeaseOption = Annotated[float, typer.Option("--lease-s", min=0.3, max=600, help=
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
 
 _NAME = re.compile("[A-Za-z0-9_.-]{1,64}")
+
+
+def place_of(table: str, region: str | None, endpoint_url: str | None) -> Place:
+    """Where the table is.
+
+    Raises:
+        ConfigurationError: one of them cannot be right; it names the option.
+    """
+    try:
+        return Place(table, region, endpoint_url)
+    except ConfigurationError as error:
+        given = {"table": table, "region": region, "endpoint_url": endpoint_url}
+        option = "--" + error.field.replace("_", "-")
+        raise ConfigurationError(option, given[error.field], error.way_out) from None
 
 
 def check_fleet(fleet: str) -> None:

@@ -19,7 +19,7 @@ from herdgate_gateway.leases.certainty import until_known
 from herdgate_gateway.leases.channel import open_channel
 from herdgate_gateway.leases.clocks import BootClock
 from herdgate_gateway.leases.dynamo import DynamoLeases, Place
-from herdgate_gateway.leases.guardian import guard, tell_guardian
+from herdgate_gateway.leases.guardian import guard, heed_no_more, tell_guardian
 from herdgate_gateway.leases.notices import Notices
 from herdgate_gateway.leases.owner import Setup
 from herdgate_gateway.leases.rows import WorkerRow, worker_key
@@ -102,11 +102,12 @@ async def _guard(joining: Joining, command: Sequence[str], hand_on: Sequence[soc
             if notices is not None:
                 await notices.tell_death(inc)
 
-        return await guard(command, declare_dead, hand_on)
+        return await guard(joining.worker, command, declare_dead, hand_on)
     finally:
         await table.aclose()
         if notices is not None:
             await notices.aclose()
+        heed_no_more()
 
 
 async def _check(joining: Joining) -> None:

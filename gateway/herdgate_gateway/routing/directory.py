@@ -138,7 +138,7 @@ class Directory:
             try:
                 await self._read(range(SHARDS), strong=False)
                 if not is_well:
-                    _logger.warning("the lease table answers again")
+                    _logger.info("the lease table answers again")
                 is_well = self.is_read = True
             except TableError as error:
                 if is_well:

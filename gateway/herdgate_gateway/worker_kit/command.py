@@ -2,6 +2,8 @@
 
 import re
 import socket
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -17,12 +19,14 @@ from herdgate_gateway.leases.options import (
     TableOption,
     check_fleet,
     check_name,
+    place_of,
 )
 from herdgate_gateway.listeners import Tcp, closing_listeners, open_listeners, read_listen
 from herdgate_gateway.workers import WorkerPool
 
 __all__ = ["worker"]
 
+_LISTEN = "127.0.0.1:9000"
 _WILDCARDS = ("0.0.0.0", "::", "*", "")  # noqa: S104
 _NO_NAME = re.compile("[^A-Za-z0-9_.-]")
 
@@ -36,8 +40,9 @@ def worker(
         typer.Option("--dial", envvar="HERDGATE_WORKER__DIAL", help="Handler that dials out; beside APP, or alone."),
     ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", envvar="HERDGATE_WORKER__LISTEN", help="Where gateways connect: host:port.")
-    ] = "127.0.0.1:9000",
+        str | None,
+        typer.Option("--listen", envvar="HERDGATE_WORKER__LISTEN", help=f"Where gateways connect. Default: {_LISTEN}."),
+    ] = None,
     addr: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +54,7 @@ def worker(
         typer.Option(
             "--name",
             envvar="HERDGATE_WORKER__NAME",
-            help="The same after a restart; no other process may have it. Default: host name and port.",
+            help="The same after a restart; no other process may have it. Default: host name, and port with APP.",
         ),
     ] = None,
     capacity: Annotated[
@@ -74,12 +79,16 @@ def worker(
     """
     if app is None and dial is None:
         raise HerdgateError("give an APP to serve, or --dial module:handler, or both")
+    if app is None:
+        _check_unserved({"--listen": listen, "--addr": addr})
     check_fleet(fleet)
+    place_of(table, region, endpoint_url)  # what is wrong is told by the name of its option
     from herdgate_gateway.leases.worker_process import Joining
     from herdgate_gateway.worker_kit.process import Job, run_worker
 
     if redis is not None:
         _check_redis(redis)
+    listen = _LISTEN if listen is None else listen
     with closing_listeners(_listeners(listen, addr) if app is not None else []) as listeners:
         joining = Joining(
             table,
@@ -96,11 +105,23 @@ def worker(
         raise typer.Exit(run_worker(job, listeners))
 
 
+def _check_unserved(given: Mapping[str, str | None]) -> None:
+    """Options that nothing comes of without an app."""
+    for option, value in given.items():
+        if value is not None:
+            raise ConfigurationError(option, value, "give an APP to serve there as well, or leave it out")
+
+
+def _read_tcp(listen: str) -> Tcp:
+    with suppress(ConfigurationError):  # the ways out of a gateway are not those of a worker
+        if isinstance(asked := read_listen(listen), Tcp):
+            return asked
+    raise ConfigurationError("--listen", listen, "write host:port, as in 127.0.0.1:9001")
+
+
 def _listeners(listen: str, addr: str | None) -> list[socket.socket]:
     """Open, to be handed on."""
-    asked = read_listen(listen, "--listen")
-    if not isinstance(asked, Tcp):
-        raise ConfigurationError("--listen", listen, "write host:port")
+    asked = _read_tcp(listen)
     if addr is not None:
         _check_addr(addr)
     elif asked.host in _WILDCARDS:

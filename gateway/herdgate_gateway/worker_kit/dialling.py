@@ -2,7 +2,7 @@
 
     a shard is gained -> its rows are read, strongly -> each that is wanted is claimed -> its handler runs
     a want or attrs change -> the shard is read again, at once where there is news, else within a minute
-    a shard is lost -> its handlers are cancelled at once
+    a shard is lost -> its handlers are cancelled at once, and wait for nothing any more
     the worker stops -> the handlers of a shard end, and then it is given away
 
 So a handler runs in one process of the fleet at a time: whoever owns the shard, with an epoch that only grows.
@@ -52,6 +52,12 @@ class _Shard:
             run.end()
         self.runs.clear()
 
+    def lose(self) -> None:
+        """As `end`; what cleans up hears of it too."""
+        self.end()
+        for task in self.tasks:
+            task.cancel()
+
 
 class Dialling:
     """A `duty.Duty`.
@@ -81,7 +87,7 @@ class Dialling:
         if held is not None and held.epoch == epoch:
             del self._shards[shard]
             self._agenda.drop(shard)
-            held.end()
+            held.lose()
 
     def wants_changed(self, shards: Iterable[int]) -> None:
         """As `Duty.wants_changed`."""

@@ -30,6 +30,7 @@ class StampGate:
     """In front of an app that is served by `line.Line`.
 
     Args:
+        app: finds the line in its scope, see `line.hidden`.
         capacity: sockets at once.
         rng: uniform numbers in [0, 1).
 
@@ -56,7 +57,7 @@ class StampGate:
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
-        line: Line = scope["extensions"].pop(EXTENSION)
+        line: Line = scope["extensions"][EXTENSION]
         try:
             stamp = read_stamp(scope["headers"])
         except StampError as error:
@@ -107,7 +108,7 @@ class StampGate:
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
-                if not socket.is_lost:
+                if not socket.is_over:
                     raise
 
 

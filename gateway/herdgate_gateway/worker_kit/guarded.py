@@ -18,8 +18,8 @@ class Guarded:
 
     Args:
         work: the coroutine.
-        may_step: asked before each step, in the loop. If not, the coroutine is cancelled there, whatever it waited for.
-            It is asked again before the steps of its clean-up.
+        may_step: asked before each step, those of a clean-up too, in the loop. If not, it is cancelled there,
+            whatever it waited for, and the step in which it hears of it is its last: it is closed where it would wait.
     """
 
     def __init__(self, work: Coroutine[Any, Any, Any], may_step: Callable[[], bool]) -> None:
@@ -52,7 +52,12 @@ class Guarded:
     def _checked(self, step: Callable[[], Any]) -> Callable[[], Any]:
         if self._is_abandoned:
             return self._close
-        return step if self._may_step() else partial(self._work.throw, CancelledError())
+        return step if self._may_step() else self._last
+
+    def _last(self) -> Any:
+        """Raises always, as what it waits for is not waited for."""
+        self._work.throw(CancelledError())
+        self._close()
 
     def _close(self) -> Any:
         """Raises always; RuntimeError: it wanted to wait even then."""

@@ -7,11 +7,14 @@ What it adds:
   The app reads a disconnect with 1012 and no message any more, and what it sends raises, as to a client that is gone;
 - nothing is heard or said without the right to act, even if nobody has called `move` yet: a process that was stopped
   past its lease does nothing for its sockets when it wakes up;
+- whoever asks is told when it has ended, even while its app keeps it from being read;
 - no line in the log for each socket.
 
 Built on uvicorn 0.54 (the class below it is not its public API).
 """
 
+import select
+from asyncio import TimerHandle
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -21,12 +24,13 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
+from herdgate.asgi import ASGIApp, Receive, Scope, Send
 from herdgate_gateway.close_codes import SERVICE_RESTART
 from herdgate_gateway.quiet import QUIET
 from herdgate_gateway.recall import MOVED
 from herdgate_gateway.worker_kit.answers import Answer
 
-__all__ = ["EXTENSION", "Line"]
+__all__ = ["EXTENSION", "Line", "hidden"]
 
 EXTENSION = "herdgate.worker_line"
 """Where a scope's extensions hold the line; taken out before the app sees it."""
@@ -34,9 +38,22 @@ EXTENSION = "herdgate.worker_line"
 CLOSE_S = 5.0
 """Seconds that the peer has to answer the close."""
 
+_LOOK_S = 1.0
+_HUNG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)  # others than Linux tell the end of both ways only
+
 
 def _always() -> bool:
     return True
+
+
+def hidden(app: ASGIApp) -> ASGIApp:
+    """An app that does not see the line in its scope."""
+
+    async def without_line(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.get("extensions", {}).pop(EXTENSION, None)
+        await app(scope, receive, send)
+
+    return without_line
 
 
 class Line(WebSocketsSansIOProtocol):
@@ -50,7 +67,16 @@ class Line(WebSocketsSansIOProtocol):
         super().__init__(*arguments, **settings)
         self.logger = self.conn.logger = QUIET
         self.may_act: Callable[[], bool] = _always
-        self._is_moved = False
+        self._is_moved = self._is_gone = False
+        self._leaving: list[Callable[[], None]] = []
+        self._look: TimerHandle | None = None
+
+    def when_gone(self, act: Callable[[], None]) -> None:
+        """Call this once the socket has ended; at once if it has already."""
+        if self._is_gone:
+            act()
+        else:
+            self._leaving.append(act)
 
     def move(self, answer: Answer) -> None:
         """The shard is not this worker's any more; harmless to repeat.
@@ -63,6 +89,16 @@ class Line(WebSocketsSansIOProtocol):
             self._refuse(answer)
         else:
             self._move()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._look is not None:
+            self._look.cancel()
+        self._say_gone()
+
+    def send_receive_event_to_app(self) -> None:
+        super().send_receive_event_to_app()
+        self._look_later()
 
     async def run_asgi(self) -> None:
         extensions: Any = self.scope["extensions"]
@@ -87,6 +123,23 @@ class Line(WebSocketsSansIOProtocol):
             self._move()
             return _gone()
         return message
+
+    def _look_later(self) -> None:
+        """Nothing is read while a message waits for the app, so the end would not be seen."""
+        if self.read_paused and self._look is None and not self._is_gone:
+            self._look = self.loop.call_later(_LOOK_S, self._look_now)
+
+    def _look_now(self) -> None:
+        self._look = None
+        if self.read_paused and _has_hung_up(self.transport.get_extra_info("socket").fileno()):
+            self._say_gone()
+        self._look_later()
+
+    def _say_gone(self) -> None:
+        self._is_gone = True
+        leaving, self._leaving = self._leaving, []
+        for act in leaving:
+            act()
 
     def _move(self) -> None:
         if self._is_moved:
@@ -120,6 +173,12 @@ class Line(WebSocketsSansIOProtocol):
         self.handshake_complete = self.close_sent = True
         self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
         self.transport.close()
+
+
+def _has_hung_up(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, _HUNG_UP)
+    return bool(poll.poll(0))
 
 
 def _gone() -> Any:

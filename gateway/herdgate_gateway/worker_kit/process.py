@@ -1,9 +1,11 @@
 """The process of a worker.
 
 herdgate worker -> guardian -> python -m herdgate_gateway.worker_kit.process JOB
-    the app is imported, the name waited for, the duty started; only then the first life begins
+    the app is imported, the name waited for, the first line written, the duty started; then the first life begins
 """
 
+import asyncio
+import inspect
 import json
 import logging
 import socket
@@ -15,11 +17,13 @@ from logging.config import dictConfig
 import uvloop
 
 from herdgate_gateway.descriptors import raise_limit
-from herdgate_gateway.errors import HerdgateError
+from herdgate_gateway.errors import ConfigurationError, HerdgateError
 from herdgate_gateway.garbage import collect_in_small_lots
+from herdgate_gateway.leases.clocks import BootClock
 from herdgate_gateway.leases.dynamo import DynamoLeases
+from herdgate_gateway.leases.guardian import heed_no_more
 from herdgate_gateway.leases.owner import Setup
-from herdgate_gateway.leases.registration import NameInUseError
+from herdgate_gateway.leases.registration import NameInUseError, wait_for_name
 from herdgate_gateway.leases.worker_process import Joining, on_stop_signs, run_guarded, setup_of
 from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.worker_kit.duty import Duty, Parts
@@ -71,15 +75,9 @@ def main() -> None:
         duty = _duty_of(job)
         collect_in_small_lots()
         uvloop.run(_work(job, duty))
-    except HerdgateError as error:
-        _end(error, 2)
-    except NameInUseError as error:
-        _end(error, 1)
-
-
-def _end(error: Exception, code: int) -> None:
-    sys.stderr.write(f"herdgate: {error}\n")
-    sys.exit(code)
+    except (HerdgateError, NameInUseError) as error:
+        sys.stderr.write(f"herdgate: {error}\n")
+        sys.exit(2)
 
 
 def _duty_of(job: Job) -> Callable[[Parts], Duty]:
@@ -106,6 +104,10 @@ def _dialling(name: str) -> Callable[[Parts], Duty]:
     from herdgate_gateway.worker_kit.handlers import load_handler
 
     handler = load_handler(name)
+    try:
+        inspect.signature(handler).bind("connection")
+    except TypeError:
+        raise ConfigurationError("--dial", name, "it has to take one argument, the connection") from None
     return lambda parts: Dialling(parts, handler)
 
 
@@ -117,21 +119,32 @@ async def _work(job: Job, duty: Callable[[Parts], Duty]) -> None:
         return setup_of(joining, table, lambda: DynamoLeases(joining.place), notices, load)
 
     worker = Worker(setup, duty, notices, lambda: fleet_rate(joining.redis, joining.fleet), job.stop_s)
-    on_stop_signs(worker.stop)
+    naming = asyncio.ensure_future(wait_for_name(table, BootClock(), joining.fleet, joining.row))
+
+    async def stop() -> None:
+        naming.cancel()
+        await worker.stop()
+
+    on_stop_signs(stop)
     try:
-        _logger.info("%s", _first_line(job))
-        await worker.run()
+        await asyncio.wait((naming,))
+        if not naming.cancelled():
+            naming.result()
+            _logger.info("%s", _first_line(job))
+            await worker.run()
     finally:
         if notices is not None:
             await notices.aclose()
         await table.aclose()
+        heed_no_more()
 
 
 def _first_line(job: Job) -> str:
     joining = job.joining
     duties = [f"{job.dial}, dialling out" if job.dial else "", f"{job.app} at {joining.addr}" if job.app else ""]
     what = " and ".join(filter(None, duties))
-    return f"worker {joining.worker}: {what}; room for {joining.capacity}; fleet {joining.fleet}; {joining.place}"
+    room = f"room for {joining.capacity}" if joining.capacity else "takes no clients, as --capacity is 0"
+    return f"worker {joining.worker}: {what}; {room}; fleet {joining.fleet}; {joining.place}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """One connection in a worker that dials out, from its claim to its end.
 
     wait for who served it here before -> claim -> run -> ended by itself -> wait -> claim -> ...
-      any time: its shard is lost or given away, or it is not wanted any more -> cancelled -> 5 s to clean up -> closed
+      any time: its shard is given away, or it is not wanted any more -> cancelled -> 5 s to clean up -> closed
+                its shard is lost                                     -> cancelled -> closed where it waits again
 
 Rules:
 - no step of a handler is run without asking for the right first (`guarded`);
@@ -76,7 +77,7 @@ class Run:
         self.task = asyncio.get_running_loop().create_task(self._live(), name=f"connection {name}")
 
     def end(self) -> None:
-        """Cancel it; five seconds later it has ended."""
+        """Cancel it: five seconds later it has ended, at once if its shard is lost."""
         self.is_asked = True
         self._begin_to_end()
         self.task.cancel()
@@ -131,10 +132,10 @@ class Run:
             self._guarded = None
 
     def _may_step(self) -> bool:
-        if not self._is_ending and self._around.owner.epoch(self._shard) != self._epoch:
-            self._begin_to_end()
-            return False
-        return True
+        if self._around.owner.epoch(self._shard) == self._epoch:
+            return True
+        self._begin_to_end()
+        return False
 
     def _begin_to_end(self) -> None:
         if not self._is_ending:

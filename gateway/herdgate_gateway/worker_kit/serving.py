@@ -7,14 +7,15 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from herdgate import Fleet, LoadReport
+from herdgate import Fleet
 from herdgate.asgi import ASGIApp
 from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.log_lines import log_config
 from herdgate_gateway.quiet import be_quiet
 from herdgate_gateway.worker_kit.duty import Parts
 from herdgate_gateway.worker_kit.gate import StampGate
-from herdgate_gateway.worker_kit.line import Line
+from herdgate_gateway.worker_kit.line import Line, hidden
+from herdgate_gateway.worker_kit.reported import Reported
 from herdgate_gateway.worker_kit.sockets import APP_S
 
 __all__ = ["Serving"]
@@ -47,8 +48,9 @@ class Serving:
         redis: str | None,
     ) -> None:
         self._report = None
+        app = hidden(app)
         if redis is not None:
-            app = self._report = LoadReport(app, Fleet(redis, parts.fleet), name=addr, capacity=capacity)
+            app = self._report = Reported(app, Fleet(redis, parts.fleet), name=addr, capacity=capacity)
         self._gate = StampGate(app, parts, capacity=capacity)
         self._listeners = list(listeners)
         self._server = _Server(_config(self._gate))

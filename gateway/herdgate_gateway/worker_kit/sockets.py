@@ -1,15 +1,16 @@
 """The sockets of a worker, by shard: when one is lost, only its sockets are looked at.
 
-A socket ends with the ownership that it was accepted under, even if its shard comes back the next moment. Its app is
-told, and cancelled where it takes no notice for 5 s. Lost sockets do not count any more.
+A socket ends with the ownership that it was accepted under, even if its shard comes back the next moment, and with its
+connection, whatever its app does: it does not count any more from then on. Its app is told, and cancelled where it
+takes no notice for 5 s.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Protocol
 
 from herdgate_gateway.worker_kit.answers import Answer, misdirected
@@ -30,20 +31,24 @@ class Movable(Protocol):
         """Close it, or answer its handshake."""
         ...
 
+    def when_gone(self, act: Callable[[], None]) -> None:
+        """Call this once it has ended; at once if it has already."""
+        ...
+
 
 @dataclass(eq=False, slots=True)
 class Socket:
     """One socket, and the task that runs the app for it.
 
     Attributes:
-        is_lost: its shard has been lost.
+        is_over: its shard was lost, or its connection has ended; it does not count.
     """
 
     shard: int
     epoch: int
     line: Movable
     task: asyncio.Task[object]
-    is_lost: bool = False
+    is_over: bool = False
     deadline: asyncio.TimerHandle | None = field(default=None)
 
 
@@ -51,7 +56,7 @@ class Sockets:
     """All of them.
 
     Attributes:
-        count: those that are not lost. May be read in any thread.
+        count: those that are not over. May be read in any thread.
     """
 
     def __init__(self) -> None:
@@ -70,10 +75,13 @@ class Sockets:
         socket = Socket(shard, epoch, line, task)
         self._by_shard.setdefault(shard, set()).add(socket)
         self.count += 1
+        line.when_gone(partial(self._end, socket))
         try:
             yield socket
         finally:
-            self._leave(socket)
+            self._end(socket)
+            if socket.deadline is not None:
+                socket.deadline.cancel()
 
     def drop(self, shard: int, known: Known) -> None:
         """The shard is lost.
@@ -81,17 +89,16 @@ class Sockets:
         Args:
             known: what handshakes that are not answered yet are told.
         """
-        for socket in self._by_shard.pop(shard, ()):
-            self.count -= 1
-            socket.is_lost = True
-            socket.deadline = asyncio.get_running_loop().call_later(APP_S, _cancel, socket.task)
+        for socket in tuple(self._by_shard.get(shard, ())):
+            self._end(socket)
             socket.line.move(misdirected(shard, known))
 
-    def _leave(self, socket: Socket) -> None:
-        if socket.deadline is not None:
-            socket.deadline.cancel()
-        if socket.is_lost:
+    def _end(self, socket: Socket) -> None:
+        """It does not count any more, and its app has a while to end; harmless to repeat."""
+        if socket.is_over:
             return
+        socket.is_over = True
+        socket.deadline = asyncio.get_running_loop().call_later(APP_S, _cancel, socket.task)
         self.count -= 1
         there = self._by_shard[socket.shard]
         there.remove(socket)

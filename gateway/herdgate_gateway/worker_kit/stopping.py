@@ -1,7 +1,7 @@
 """A worker's good end: no more shards, those without sockets away at once, the others one by one, then the rest.
 
 first sign    as above, in `stop_s` at most
-second sign   the rest at once
+second sign   the rest at once; what has to end first, as soon as it has
 """
 
 import asyncio
@@ -76,12 +76,12 @@ class Stopping:
             await asyncio.wait(
                 (giving, hurrying), timeout=_GIVEN_UP * self._stop_s, return_when=asyncio.FIRST_COMPLETED
             )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(self.left_s, 0.0)):
+                    await self._owner.stop()
         finally:
-            giving.cancel()
+            giving.cancel()  # not before: what it is about to hand over would be nobody's for a while
             hurrying.cancel()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(self.left_s, 0.0)):
-                await self._owner.stop()
 
     async def _give_paced(self) -> None:
         await self._owner.retire()

@@ -14,6 +14,7 @@ from herdgate_gateway.leases.acts import checkpoint, claim, take
 from herdgate_gateway.leases.dynamo import Place
 from herdgate_gateway.leases.rows import WorkerRow, shard_of
 from herdgate_gateway.leases.table import Done, LeaseTable
+from tests.child_servers import free_port
 from tests.dynamodb import DynamoServer
 from tests.herdgate_gateway.leases.conftest import dynamodb, place
 from tests.herdgate_gateway.leases.test_command import within
@@ -30,7 +31,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def herdgate(place: Place | None, *arguments: object, typed: str | None = None) -> str:
+def herdgate(place: Place | None, *arguments: object, typed: str | bytes | None = None) -> str:
     """What the command prints.
 
     Raises:
@@ -43,7 +44,7 @@ def herdgate(place: Place | None, *arguments: object, typed: str | None = None) 
     return result.output
 
 
-def refused(place: Place | None, *arguments: object, typed: str | None = None) -> str:
+def refused(place: Place | None, *arguments: object, typed: str | bytes | None = None) -> str:
     with pytest.raises(HerdgateError) as raised:
         herdgate(place, *arguments, typed=typed)
     text = str(raised.value)
@@ -79,8 +80,16 @@ def test_ids_come_from_stdin(place: Place) -> None:
     told = herdgate(place, "start", "first", "-", "last", typed="\n".join(many) + "\n\n")
     assert told.split("\n")[:-1] == [f"{name}: started" for name in ("first", *many, "last")]
     assert len(json.loads(herdgate(place, "list", "--json"))) == 152
-    assert refused(place, "start", "-", typed="\n") == "ID: got nothing on stdin; write one id a line"
-    assert refused(place, "start", "-", typed="fine\nnot\tso\xe4\n").startswith("connection id: got so")
+    assert refused(place, "start", "-", typed="\n \n") == "ID: got nothing on stdin; write one id a line"
+
+
+@pytest.mark.parametrize("line", ["a b", " a", "a\tb", "a\x0cb", "sö", b"s\xf6"], ids=repr)
+def test_a_line_of_stdin_is_one_id_as_an_argument_is(place: Place, line: str | bytes) -> None:
+    written = line if isinstance(line, bytes) else line.encode()
+    told = refused(place, "start", "-", typed=b"fine\r\n\n" + written + b"\n")
+    assert told == refused(place, "start", written.decode(errors="replace"))
+    assert told.startswith("connection id: got ")
+    assert json.loads(herdgate(place, "list", "--json")) == []
 
 
 def test_list_is_filtered_and_cut(place: Place) -> None:
@@ -146,9 +155,38 @@ def test_stop_of_what_there_is_not_stops_the_others_and_says_so(place: Place) ->
     assert json.loads(herdgate(place, "show", "a", "--json"))["want"] == "STOPPED"
 
 
-def test_show_of_what_there_is_not(place: Place) -> None:
-    told = refused(place, "show", "a")
-    assert told == "no connection a in fleet default; `herdgate connections list` shows them"
+def test_id_without_a_row_has_a_shard_and_an_owner(place: Place) -> None:
+    async def serve(table: LeaseTable) -> None:
+        assert isinstance(await table.write(take("default", OWNER, shard_of("a"), None)), Done)
+
+    within(place, serve)
+    lines = dict(line.split("  ", 1) for line in herdgate(place, "show", "a").splitlines())
+    assert {name: text.strip() for name, text in lines.items()} == {
+        "connection": "a",
+        "want": "- (it has no row: nobody has started it)",
+        "shard": str(shard_of("a")),
+        "owner": "w1, since epoch 1",
+    }
+    told = json.loads(herdgate(place, "show", "a", "--json"))
+    herdgate(place, "start", "a")
+    assert told.keys() == json.loads(herdgate(place, "show", "a", "--json")).keys()
+    known = {name: value for name, value in told.items() if value is not None}
+    assert known == {"id": "a", "shard": shard_of("a"), "owner": "w1"}
+
+
+@pytest.mark.parametrize("command", ["start", "stop"])
+def test_redis_that_is_away_is_one_warning_and_changes_rows_all_the_same(place: Place, command: str) -> None:
+    herdgate(place, "start", "a")
+    where = ["--table", place.table, "--endpoint-url", str(place.endpoint_url), "--json"]
+    nowhere = ["--redis", f"redis://127.0.0.1:{free_port()}/0"]
+    done = CliRunner().invoke(connections, [command, "a", *where, *nowhere], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stderr.startswith("herdgate: --redis: Redis does not answer, so workers hear of it within a minute")
+    assert done.stderr.count("\n") == 1
+    assert [row["id"] for row in json.loads(done.stdout)] == ["a"]
+    assert (
+        json.loads(herdgate(place, "show", "a", "--json"))["want"] == {"start": "STARTED", "stop": "STOPPED"}[command]
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +194,10 @@ def test_show_of_what_there_is_not(place: Place) -> None:
 )
 def test_missing_table_names_init(place: Place, arguments: tuple[str, ...]) -> None:
     told = refused(replace(place, table="none-such"), *arguments)
-    assert told.endswith("there is no such table; create it: herdgate leases init --table none-such")
+    assert told.endswith(
+        "there is no such table (or is it in another region?); create it: "
+        f"herdgate leases init --table none-such --endpoint-url {place.endpoint_url}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,6 +208,11 @@ def test_missing_table_names_init(place: Place, arguments: tuple[str, ...]) -> N
         (("show", "a b"), "connection id: got a b; write 1 to 128"),
         (("start", "a", "--attrs", "{"), "--attrs: got {; write a JSON object"),
         (("start", "a", "--fleet", "a#b"), "--fleet: got a#b; write 1 to 64"),
+        (("start", "a", "--region", "a b"), "--region: got a b; write its name"),
+        (("list", "--region", "a b"), "--region: got a b; write its name"),
+        (("show", "a", "--region", "a b"), "--region: got a b; write its name"),
+        (("stop", "a", "--region", "a b"), "--region: got a b; write its name"),
+        (("start", "a", "--attrs", '{"b": [1.5]}'), "--attrs: got 1.5, a fraction, at b[0]; write it as a text"),
         (("start", "a", "--redis", "here"), "--redis: "),
         (("list", "--want", "RUNNING"), "--want: got RUNNING; write STARTED or STOPPED"),
     ],
@@ -179,4 +225,6 @@ def test_bad_input_is_told(place: Place, arguments: tuple[str, ...], told: str) 
 def test_table_that_does_not_answer_is_told(place: Place, dynamodb: DynamoServer) -> None:
     nowhere = replace(place, endpoint_url="http://127.0.0.1:1")
     for arguments in (("start", "a"), ("list",)):
-        assert refused(nowhere, *arguments).startswith(f"table {place.table} at http://127.0.0.1:1: ")
+        told = refused(nowhere, *arguments)
+        assert told.startswith(f"table {place.table} at http://127.0.0.1:1: Could not connect")
+        assert told.endswith("; is the endpoint right, and the region, and is it up?")

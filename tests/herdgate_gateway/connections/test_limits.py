@@ -47,6 +47,11 @@ def test_attrs_come_back_as_they_were_and_are_a_copy(attrs: dict[str, Any]) -> N
     assert canonical(read_attrs(canonical(attrs))) == canonical(attrs)
 
 
+def test_attrs_may_have_thirty_levels_with_something_in_the_last_one() -> None:
+    text = '{"a":' + "[" * 29 + '"x"' + "]" * 29 + "}"
+    assert canonical(read_attrs(text)) == text
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -54,16 +59,19 @@ def test_attrs_come_back_as_they_were_and_are_a_copy(attrs: dict[str, Any]) -> N
         ("{", "--attrs: got {; write a JSON object"),
         ("[1]", "--attrs: got [1]; write a JSON object"),
         ("null", "--attrs: got None; write a JSON object"),
-        ('{"a": null}', "not NoneType; write texts, whole numbers, true and false"),
-        ('{"a": 1.5}', "not float; write texts, whole numbers"),
-        ('{"a": [1e3]}', "not float; write texts, whole numbers"),
-        ('{"a": NaN}', "not float; write texts, whole numbers"),
-        ('{"a": ' + "9" * 39 + "}", "at most 38 digits"),
+        ('{"a": null}', "got null at a; leave it out, or write it as a text"),
+        ('{"a": 1.5}', "got 1.5, a fraction, at a; write it as a text"),
+        ('{"b": {"a": [0, 1e3]}}', "got 1000.0, a fraction, at b.a[1]; write it as a text"),
+        ('{"a": NaN}', "got nan, no number, at a; write it as a text"),
+        ('{"a": ' + "9" * 39 + "}", "got a number of more than 38 digits at a; write it as a text"),
+        ('{"\\u001b[1m": null}', "got null at ?[1m; leave it out"),
+        ('{"' + "x" * 999 + '": -1.7976931348623157e+308}', "a fraction, at ..." + "x" * 27 + "; write it as a text"),
         ('{"a": ' + "9" * 5_000 + "}", "write a JSON object"),
         ('{"a": "\\ud800"}', "can't encode character"),
         ('{"": 1}', "give each value a name"),
         ('{"a": [{"": 1}]}', "give each value a name"),
         ('{"a": ' + "[" * 30 + "]" * 30 + "}", "keep them to 30 levels"),
+        ('{"a": ' + "[" * 30 + "1" + "]" * 30 + "}", "keep them to 30 levels"),
         ('{"a": ' + "[" * 100_000, "write a JSON object"),
         ('{"a": "' + "ä" * (MOST_ATTRS // 2) + '"}', "16,392 bytes; keep them to 16,384 bytes"),
     ],
@@ -81,6 +89,11 @@ def test_what_is_no_attrs_is_told_in_one_line(text: str, told: str) -> None:
 def test_attrs_of_just_the_size_are_taken() -> None:
     attrs = {"a": "x" * (MOST_ATTRS - len('{"a":""}'))}
     assert check_attrs(attrs) == attrs
+
+
+def test_values_from_code_that_no_table_holds_are_told() -> None:
+    with pytest.raises(ConfigurationError, match="not bytes; write texts, whole numbers"):
+        check_attrs({"a": b""})
 
 
 @pytest.mark.parametrize("name", [1, None, True])

@@ -26,9 +26,11 @@ class Told:
 
     def __init__(self) -> None:
         self.shards: list[set[int]] = []
+        self.is_up = True
 
-    async def publish(self, news: Mapping[str, Any]) -> None:
+    async def publish(self, news: Mapping[str, Any]) -> bool:
         self.shards.append(set(news["wants"]))
+        return self.is_up
 
     async def aclose(self) -> None: ...
 
@@ -55,6 +57,15 @@ async def test_started_ones_are_there(table: LeaseTable) -> None:
     assert await it.store.get("a") == rows["a"]
     assert await it.store.get("none") is None
     assert it.told.shards == [{shard_of("a"), shard_of("b")}]
+
+
+async def test_workers_that_could_not_be_told_are_known_of(table: LeaseTable) -> None:
+    it = Store(table)
+    await it.store.start(["a"])
+    assert it.store.could_tell
+    it.told.is_up = False
+    await it.store.stop(["a"])
+    assert not it.store.could_tell
 
 
 async def test_start_again_keeps_attrs_and_progress(table: LeaseTable) -> None:

@@ -15,7 +15,7 @@ async def test_shards_are_told_to_the_fleet() -> None:
         channel.subscribe("herdgate:leases:blue")
         assert (channel.get_message(timeout=5) or {})["type"] == "subscribe"
         news = open_channel(redis.url, "blue")
-        await news.publish({"wants": [17, 40]})
+        assert await news.publish({"wants": [17, 40]}) is True
         await news.aclose()
         heard = channel.get_message(timeout=5)
         assert heard is not None
@@ -25,7 +25,7 @@ async def test_shards_are_told_to_the_fleet() -> None:
 async def test_redis_that_is_away_costs_a_moment_and_no_error() -> None:
     news = open_channel(f"redis://127.0.0.1:{free_port()}/0", "blue")
     began = time.monotonic()
-    await news.publish({"wants": [1]})
+    assert await news.publish({"wants": [1]}) is False
     assert time.monotonic() - began < 5
     await news.aclose()
 
@@ -35,7 +35,7 @@ async def test_redis_that_stands_still_costs_a_moment_and_no_error() -> None:
         news = open_channel(redis.url, "blue")
         redis.pause()
         began = time.monotonic()
-        await news.publish({"wants": [1]})
+        assert await news.publish({"wants": [1]}) is False
         assert 0.4 < time.monotonic() - began < 5
         redis.resume()
         await news.aclose()

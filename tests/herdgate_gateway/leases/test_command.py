@@ -157,8 +157,11 @@ def test_fence_of_nobody_names_the_list(filled: Place) -> None:
     "arguments", [("list",), ("hold", "w1"), ("owners",), ("fence", "w1", "--yes")], ids=lambda words: words[0]
 )
 def test_missing_table_names_init(place: Place, arguments: tuple[str, ...]) -> None:
-    told = refused(replace(place, table="none-such"), *arguments)
-    assert told.endswith("there is no such table; create it: herdgate leases init --table none-such")
+    told = refused(replace(place, table="none-such"), *arguments, "--region", "eu-west-1")
+    assert told == (
+        f"table none-such in eu-west-1 at {place.endpoint_url}: there is no such table (or is it in another region?); "
+        f"create it: herdgate leases init --table none-such --region eu-west-1 --endpoint-url {place.endpoint_url}"
+    )
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a#b", "x\ny"])
@@ -167,12 +170,13 @@ def test_worker_of_an_odd_name_is_refused(place: Place, name: str) -> None:
 
 
 def test_bad_input_is_told(place: Place) -> None:
-    assert refused(None, "list", "--table", "a b").startswith("table: got a b; write 3 to 255")
+    assert refused(None, "list", "--table", "a b").startswith("--table: got a b; write 3 to 255")
     assert refused(None, "list", "--table", "herd", "--endpoint-url", "here").startswith(
-        "endpoint_url: got here; write"
+        "--endpoint-url: got here; write"
     )
     assert refused(place, "list", "--fleet", "a#b").startswith("--fleet: got a#b; write 1 to 64")
-    assert refused(place, "list", "--region", "not a region").startswith("region: got not a region; write its name")
+    for words in (("init",), ("list",), ("owners",), ("fence", "w1"), ("hold", "w1")):
+        assert refused(place, *words, "--region", "a b") == "--region: got a b; write its name, as in eu-west-1"
 
 
 def test_environment_says_where_the_table_is(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:

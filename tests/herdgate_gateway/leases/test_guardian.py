@@ -9,6 +9,7 @@ import pytest
 
 from herdgate_gateway.leases.guardian import LIVES_FD, guard, tell_guardian
 
+NAME = "vm-7003"
 TELL = "from herdgate_gateway.leases.guardian import tell_guardian; tell_guardian('one'); tell_guardian('two');"
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 
@@ -20,7 +21,7 @@ async def run(script: str) -> tuple[int, list[str]]:
     async def declare_dead(inc: str) -> None:
         dead.append(inc)
 
-    code = await asyncio.wait_for(guard([sys.executable, "-c", script], declare_dead), 30)
+    code = await asyncio.wait_for(guard(NAME, [sys.executable, "-c", script], declare_dead), 30)
     return code, dead
 
 
@@ -32,7 +33,34 @@ async def test_a_killed_worker_is_declared_dead() -> None:
     assert await run(f"{TELL} import os; os.kill(os.getpid(), 9)") == (128 + signal.SIGKILL, ["two", "one"])
 
 
-async def test_a_life_that_cannot_be_declared_dead_keeps_neither_the_others_nor_the_exit_code() -> None:
+def kill(number: int) -> str:
+    return f"import os; os.kill(os.getpid(), {number})"
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (f"{TELL} {kill(signal.SIGKILL)}", ["worker vm-7003 was killed by SIGKILL; declared dead"]),
+        (f"{TELL} {kill(signal.SIGSEGV)}", ["worker vm-7003 was killed by SIGSEGV; declared dead"]),
+        (
+            f"{TELL} {kill(signal.SIGRTMIN + 1)}",
+            [f"worker vm-7003 was killed by signal {signal.SIGRTMIN + 1}; declared dead"],
+        ),
+        (kill(signal.SIGKILL), ["worker vm-7003 was killed by SIGKILL"]),
+        (f"{TELL} raise SystemExit(3)", ["worker vm-7003 ended with exit code 3; declared dead"]),
+        (TELL, []),
+        ("raise SystemExit(2)", []),  # it has said by itself what is wrong
+    ],
+    ids=lambda value: str(value)[-40:],
+)
+async def test_how_a_worker_has_ended_is_a_line(script: str, told: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    await run(script)
+    assert caplog.messages == told
+
+
+async def test_a_life_that_cannot_be_declared_dead_keeps_neither_the_others_nor_the_exit_code(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     dead: list[str] = []
 
     async def declare_dead(inc: str) -> None:
@@ -40,8 +68,12 @@ async def test_a_life_that_cannot_be_declared_dead_keeps_neither_the_others_nor_
             raise TimeoutError
         dead.append(inc)
 
-    code = await asyncio.wait_for(guard([sys.executable, "-c", f"{TELL} raise SystemExit(3)"], declare_dead), 30)
+    code = await asyncio.wait_for(guard(NAME, [sys.executable, "-c", f"{TELL} raise SystemExit(3)"], declare_dead), 30)
     assert (code, dead) == (3, ["one"])
+    assert caplog.messages == [
+        "the table does not answer: others will notice the end of two by its silence",
+        "worker vm-7003 ended with exit code 3",
+    ]
 
 
 async def test_who_has_inherited_the_pipe_is_not_waited_for() -> None:
@@ -78,4 +110,17 @@ async def test_a_command_that_is_not_there_is_an_error() -> None:
         raise AssertionError(inc)
 
     with pytest.raises(FileNotFoundError):
-        await guard(["/nowhere/at/all"], declare_dead)
+        await guard(NAME, ["/nowhere/at/all"], declare_dead)
+
+
+async def test_sign_that_comes_when_all_has_ended_well_does_not_change_the_exit_code() -> None:
+    script = """
+import asyncio, os, signal, sys
+from herdgate_gateway.leases.guardian import heed_no_more
+async def work():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, print)
+    heed_no_more()
+asyncio.run(work())
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert await run(script) == (0, [])

@@ -41,9 +41,27 @@ def test_owners_are_a_line_each_then_what_nobody_runs() -> None:
     ]
 
 
+def test_owners_of_many_ranges_keep_to_a_line_as_text_and_are_whole_as_json() -> None:
+    mine = list(range(0, 1_024, 2))
+    found = ownership([shard(number, "i1") for number in mine], [worker("w1", "i1")])
+    line = owners_text(found).splitlines()[1]
+    assert line.startswith("w1             512    0, 2, ")
+    assert line.endswith(", ...")
+    assert len(line) < 120
+    assert found.as_dict()["owners"] == {"w1": mine}
+
+
 @pytest.mark.parametrize(
     ("shards", "shown"),
-    [([], ""), ([7], "7"), ([1, 2], "1-2"), ([1, 2, 3, 5, 7, 8], "1-3, 5, 7-8"), ([0, 2, 4], "0, 2, 4")],
+    [
+        ([], ""),
+        ([7], "7"),
+        ([1, 2], "1-2"),
+        ([1, 2, 3, 5, 7, 8], "1-3, 5, 7-8"),
+        ([0, 2, 4], "0, 2, 4"),
+        (list(range(0, 20, 2)), "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"),
+        (list(range(0, 22, 2)), "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, ..."),
+    ],
 )
 def test_shards_are_shown_in_runs(shards: list[int], shown: str) -> None:
     assert shown_shards(shards) == shown

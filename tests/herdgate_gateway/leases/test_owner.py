@@ -405,6 +405,8 @@ async def test_nothing_is_gained_that_could_not_be_let_go_of_in_time() -> None:
 async def test_a_table_that_is_away_is_said_once_and_so_is_its_return() -> None:
     fleet = await settled("u")
     said = logging.getLogger("herdgate.leases")
+    level = said.level
+    said.setLevel(logging.INFO)
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
@@ -416,6 +418,7 @@ async def test_a_table_that_is_away_is_said_once_and_so_is_its_return() -> None:
         await asyncio.sleep(5.0)
     finally:
         said.removeHandler(handler)
+        said.setLevel(level)
 
     assert [line.partition(",")[0] for line in lines] == [
         "the lease table does not answer",

@@ -1,7 +1,6 @@
 """A coroutine that is stepped only while it may be."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -22,20 +21,6 @@ class Right:
     def __call__(self) -> bool:
         self.asked += 1
         return self.is_there
-
-
-def once(right: Right) -> Callable[[], bool]:
-    """Refuses once, as a run does that has begun to end."""
-    refused = False
-
-    def may_step() -> bool:
-        nonlocal refused
-        if refused or right():
-            return True
-        refused = True
-        return False
-
-    return may_step
 
 
 async def test_result_and_error_come_through() -> None:
@@ -75,7 +60,7 @@ async def test_no_line_is_run_without_a_right_from_the_beginning() -> None:
 
 
 @pytest.mark.parametrize("ends", ["answered", "failed"])
-async def test_no_line_but_the_clean_up_is_run_when_the_right_has_gone_meanwhile(ends: str) -> None:
+async def test_no_line_but_a_clean_up_that_does_not_wait_is_run_when_the_right_has_gone_meanwhile(ends: str) -> None:
     right, lines = Right(), []
     waited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -87,10 +72,11 @@ async def test_no_line_but_the_clean_up_is_run_when_the_right_has_gone_meanwhile
                 lines.append("failed")
             lines.append("on")
         finally:
-            await asyncio.sleep(0)
             lines.append("cleaned up")
+            await asyncio.sleep(0)
+            lines.append("waited")
 
-    task = asyncio.create_task(run(Guarded(work(), once(right))))
+    task = asyncio.create_task(run(Guarded(work(), right)))
     await asyncio.sleep(0)
     right.is_there = False
     if ends == "answered":
@@ -160,3 +146,32 @@ async def test_one_that_is_never_finished_is_closed() -> None:
     next(steps)
     steps.close()
     assert lines == ["finally"]
+
+
+async def test_one_that_swallows_the_loss_of_its_right_runs_no_step_more() -> None:
+    lines: list[str] = []
+    right = Right()
+    task = asyncio.create_task(run(Guarded(stubborn(lines), right)))
+    await asyncio.sleep(0)
+    right.is_there = False
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asyncio.shield(task), 1)
+    assert lines == ["no", "finally", "finally"], "it hears of it, and is closed"
+
+
+async def test_one_that_ends_by_itself_when_its_right_is_lost_has_a_result() -> None:
+    right = Right()
+
+    async def work() -> int:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return 7
+        return 8
+
+    task = asyncio.create_task(run(Guarded(work(), right)))
+    await asyncio.sleep(0)
+    right.is_there = False
+    task.cancel()
+    assert await task == 7

@@ -374,6 +374,48 @@ async def test_handler_that_swallows_its_cancellation_is_closed_and_told_once(
 
 
 @virtually
+async def test_handler_that_swallows_the_loss_of_its_shard_does_not_go_on() -> None:
+    handler = Stubborn()
+    it = await Solo.of(handler)
+    await it.fleet.connect(SHARD)
+    it.give(SHARD)
+    await until(lambda: len(handler.lines) >= 3, "it runs", within_s=SOON_S)
+    lost_at = moment()
+    it.take(SHARD)
+    await asyncio.sleep(20)
+    assert [at for at in handler.lines if at > lost_at] == []
+    assert len([at for at in handler.lines if at == lost_at]) <= 1, "the step that swallows is its last"
+    assert it.duty.load() == 0
+
+
+@virtually
+async def test_clean_up_ends_at_once_when_the_shard_is_lost_meanwhile() -> None:
+    lines: list[float] = []
+
+    async def handle(connection: Connection) -> None:
+        try:
+            await asyncio.sleep(1_000)
+        finally:
+            while True:
+                lines.append(moment())
+                await asyncio.sleep(0.1)
+
+    it = await Solo.of(handle)
+    await it.fleet.connect(SHARD)
+    it.give(SHARD)
+    await until(lambda: it.link.kinds()["claim"] == 1, "it runs", within_s=SOON_S)
+    await asyncio.sleep(0.1)
+    releasing = asyncio.ensure_future(it.duty.release(SHARD))
+    await asyncio.sleep(1.05)
+    assert len(lines) >= 10, "it cleans up"
+    lost_at = moment()
+    it.take(SHARD)
+    await releasing
+    assert moment() - lost_at < 0.01
+    assert max(lines) <= lost_at
+
+
+@virtually
 async def test_next_run_waits_for_the_last_ones_clean_up() -> None:
     lines: list[tuple[str, object]] = []
 
@@ -382,8 +424,10 @@ async def test_next_run_waits_for_the_last_ones_clean_up() -> None:
         try:
             await asyncio.sleep(1_000)
         finally:
-            await asyncio.sleep(3)
-            lines.append(("end", connection.attrs))
+            try:
+                await asyncio.sleep(3)
+            finally:
+                lines.append(("end", connection.attrs))
 
     it = await Solo.of(handle)
     name = await it.fleet.connect(SHARD)
@@ -392,6 +436,7 @@ async def test_next_run_waits_for_the_last_ones_clean_up() -> None:
         await start(it.fleet, name, {"n": number})
         it.duty.wants_changed([SHARD])
         await asyncio.sleep(0.7)
+    assert [what for what, _ in lines] == ["begin"], "it has not ended yet"
     it.take(SHARD)
     it.give(SHARD, EPOCH + 1)
     it.take(SHARD)

@@ -1,6 +1,7 @@
 """What a worker asks of its owner of shards beside gains and losses: to look at one, and to give some away."""
 
 import asyncio
+from collections.abc import Callable
 
 from herdgate_gateway.leases.acts import Write
 from herdgate_gateway.leases.owner import Setup, ShardOwner
@@ -172,7 +173,7 @@ class Releasing:
         log: what happened, and when.
     """
 
-    def __init__(self, fleet: Fleet, name: str, takes_s: float) -> None:
+    def __init__(self, fleet: Fleet, name: str, takes_s: Callable[[int], float]) -> None:
         self.node, self.log = fleet.node(name), list[tuple[str, int, float]]()
         self._takes_s = takes_s
         node = self.node
@@ -195,14 +196,14 @@ class Releasing:
 
     async def _release(self, shard: int) -> None:
         self.log.append(("releasing", shard, moment()))
-        await asyncio.sleep(self._takes_s)
+        await asyncio.sleep(self._takes_s(shard))
         self.log.append(("released", shard, moment()))
 
 
 @virtually
 async def test_what_has_to_end_before_a_shard_goes_is_waited_for_while_it_may_still_write() -> None:
     fleet = Fleet(shards=4)
-    leaving = Releasing(fleet, "u", 1.0)
+    leaving = Releasing(fleet, "u", lambda shard: 1.0)
     await until(lambda: len(leaving.node.held) == 4, "it has all", within_s=10.0)
     await owner_of(leaving.node).stop()
     for shard in range(4):
@@ -211,9 +212,28 @@ async def test_what_has_to_end_before_a_shard_goes_is_waited_for_while_it_may_st
 
 
 @virtually
+async def test_shard_goes_as_soon_as_what_goes_on_in_it_has_ended() -> None:
+    fleet = Fleet(shards=8)
+    leaving = Releasing(fleet, "u", lambda shard: {2: 1.0, 5: 3.0}.get(shard, 0.0))
+    await until(lambda: len(leaving.node.held) == 8, "it has all", within_s=10.0)
+    fleet.node("v").start()
+    await asyncio.sleep(2.0)
+    before = {shard for what, shard, _ in leaving.log if what == "lost"}
+    began = moment()
+    await owner_of(leaving.node).stop()
+    took = {shard: at - began for what, shard, at in leaving.log if what == "lost" and shard not in before}
+    for shard, seconds in took.items():
+        assert {2: 1.0, 5: 3.0}.get(shard, 0.0) <= seconds < {2: 1.5, 5: 3.5}.get(shard, 0.5)
+        row = await fleet.shard(shard)
+        assert row is not None
+        assert row.owner == "v"
+    assert {2, 5} <= set(took)
+
+
+@virtually
 async def test_what_does_not_end_is_not_waited_for_for_ever() -> None:
     fleet = Fleet(shards=4)
-    leaving = Releasing(fleet, "u", 1_000.0)
+    leaving = Releasing(fleet, "u", lambda shard: 1_000.0)
     await until(lambda: len(leaving.node.held) == 4, "it has all", within_s=10.0)
     began = moment()
     await owner_of(leaving.node).stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -219,3 +220,76 @@ async def test_loss_of_all_shards_closes_many_sockets_at_once() -> None:
             await lose(worker, shard)
         assert {await closed(client) for client in clients} == {(1012, "shard moved")}
         await until(lambda: worker.duty.load() == 0, "none is left")
+
+
+def deaf(cancelled: list[str], *, accepts: bool) -> Callable[[Scope, Receive, Send], object]:
+    """An app that does not notice that its client has left."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            return
+        if accepts:
+            await send({"type": "websocket.accept"})
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(scope["state"]["connection"].id)
+            raise
+
+    return app
+
+
+async def leave(worker: Working, *, accepts: bool, says: int = 0) -> None:
+    """Come in, say so much, and leave without a word."""
+    if accepts:
+        client = await worker.open(3)
+        for _ in range(says):
+            await client.send("nobody reads this")
+        client.transport.abort()
+        return
+    opening = asyncio.ensure_future(worker.open(3).__aenter__())
+    await until(lambda: worker.duty.load() == 1, "it is in")
+    opening.cancel()
+    await asyncio.wait([opening])
+
+
+@pytest.mark.parametrize(
+    ("accepts", "says"), [(True, 0), (True, 3), (False, 0)], ids=["silent", "unread", "unanswered"]
+)
+async def test_room_of_a_client_that_has_left_is_free_whatever_its_app_does(accepts: bool, says: int) -> None:
+    cancelled: list[str] = []
+    async with serving(deaf(cancelled, accepts=accepts), capacity=1, redis="redis://127.0.0.1:1") as worker:
+        report = worker.duty._report
+        assert report is not None
+        for _ in range(2):
+            await leave(worker, accepts=accepts, says=says)
+            await until(lambda: worker.duty.load() == 0, "its room is free", within_s=2)
+            assert report.state == "UP"
+            assert dict(worker.duty.weights()) == {}
+        assert cancelled == [], "its app has a while to notice"
+
+
+async def test_app_that_outlasts_its_client_is_cancelled_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "APP_S", 0.3)
+    sockets._say_cancelled.cache_clear()
+    cancelled: list[str] = []
+    told, logger = Errors(), logging.getLogger("herdgate.worker")
+    async with serving(deaf(cancelled, accepts=True)) as worker:
+        logger.addHandler(told)
+        for number in (1, 2):
+            await leave(worker, accepts=True)
+            await until(lambda number=number: len(cancelled) == number, "its app is cancelled")  # type: ignore[misc]
+        assert worker.duty.load() == 0
+    logger.removeHandler(told)
+    assert ["has not ended" in record.getMessage() for record in told.seen] == [True]
+
+
+async def test_who_leaves_and_then_loses_its_shard_is_counted_once() -> None:
+    cancelled: list[str] = []
+    async with serving(deaf(cancelled, accepts=True)) as worker:
+        await leave(worker, accepts=True)
+        await until(lambda: worker.duty.load() == 0, "its room is free", within_s=2)
+        async with worker.open(3) as client:
+            await lose(worker, 3)
+            assert await closed(client) == (1012, "shard moved")
+        assert worker.duty.load() == 0

@@ -6,12 +6,14 @@ TableError                no answer, or one that says nothing
 Every message is one clear line: the table, what is wrong, the way out.
 """
 
+import shlex
+
 from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.leases.dynamo.client import Place
 from herdgate_gateway.leases.dynamo.items import item_of
 from herdgate_gateway.leases.table import Lost, TableError, Unknown
 
-__all__ = ["SetupError", "outcome_of", "table_error"]
+__all__ = ["SetupError", "named", "outcome_of", "table_error"]
 
 _CREDENTIALS_REFUSED = {
     "ExpiredTokenException",
@@ -41,8 +43,15 @@ def table_error(error: Exception, place: Place) -> TableError:
     if isinstance(error, TableError):
         return error
     if fault := _fault(error, place):
-        return SetupError(f"{place}: {fault}")
-    return TableError(f"{place}: {_told(error)}")
+        return SetupError(f"{named(place)}: {fault}")
+    return TableError(f"{place}: {_told(error)}{_way_out(error)}")
+
+
+def named(place: Place) -> str:
+    """The table for people who have to mend something, with its region where an endpoint alone would hide it."""
+    if place.region and place.endpoint_url:
+        return f"table {place.table} in {place.region} at {place.endpoint_url}"
+    return str(place)
 
 
 def _fault(error: Exception, place: Place) -> str | None:
@@ -71,7 +80,7 @@ def _fault(error: Exception, place: Place) -> str | None:
 
 def _refusal(code: str, told: str, place: Place) -> str | None:
     if code in {"ResourceNotFoundException", "TableNotFoundException"}:
-        return f"there is no such table; create it: herdgate leases init --table {place.table}"
+        return f"there is no such table (or is it in another region?); create it: {_init(place)}"
     if code == "AccessDeniedException":
         return f"access denied ({told}); docs/leases.md lists the permissions"
     if code in _CREDENTIALS_REFUSED:
@@ -79,6 +88,24 @@ def _refusal(code: str, told: str, place: Place) -> str | None:
     if code == "ValidationException":
         return _invalid(told)
     return None
+
+
+def _init(place: Place) -> str:
+    """The command that makes it just there."""
+    command = ["herdgate", "leases", "init", "--table", place.table]
+    if place.region:
+        command += ["--region", place.region]
+    if place.endpoint_url:
+        command += ["--endpoint-url", place.endpoint_url]
+    return shlex.join(command)
+
+
+def _way_out(error: Exception) -> str:
+    """Of what may be a wrong address as well as a moment without a network."""
+    from botocore import exceptions as sdk
+
+    nobody = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError)
+    return "; is the endpoint right, and the region, and is it up?" if isinstance(error, nobody) else ""
 
 
 def _invalid(told: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from herdgate_gateway.leases.dynamo.client import DynamoClient, Place, opened
-from herdgate_gateway.leases.dynamo.errors import SetupError, table_error
+from herdgate_gateway.leases.dynamo.errors import SetupError, named, table_error
 from herdgate_gateway.leases.table import TableError
 
 __all__ = ["create_table"]
@@ -66,11 +66,11 @@ async def _active(client: DynamoClient, table: str) -> Mapping[str, Any]:
 def _check(description: Mapping[str, Any], place: Place) -> None:
     """Fail for a table that only has the same name."""
     if description["TableStatus"] != "ACTIVE":
-        raise TableError(f"{place}: it is {description['TableStatus']}; wait, or choose another name")
+        raise TableError(f"{named(place)}: it is {description['TableStatus']}; wait, or choose another name")
     types = {part["AttributeName"]: part["AttributeType"] for part in description["AttributeDefinitions"]}
     keys = {part["AttributeName"]: part["KeyType"] for part in description["KeySchema"]}
     if keys != _KEYS or types["pk"] != "S" or types["sk"] != "S":
-        raise SetupError(f"{place}: there is another table of that name, with other keys; choose another name")
+        raise SetupError(f"{named(place)}: there is another table of that name, with other keys; choose another name")
 
 
 async def _expire(client: DynamoClient, table: str) -> None:

@@ -24,7 +24,10 @@ def test_condition_that_failed_is_lost_with_the_row_as_it_was() -> None:
 
 
 SETUP = [
-    (client_error("ResourceNotFoundException"), "there is no such table; create it: herdgate leases init --table herd"),
+    (
+        client_error("ResourceNotFoundException"),
+        "(or is it in another region?); create it: herdgate leases init --table herd --region eu-west-1",
+    ),
     (
         client_error("AccessDeniedException", "User: a\nis"),
         "access denied (AccessDeniedException: User: a is); docs/leases.md",
@@ -62,7 +65,11 @@ def test_wrong_set_up_is_one_line_with_the_way_out(error: Exception, told: str) 
         (client_error("RequestLimitExceeded"), "RequestLimitExceeded"),
         (sdk.ClientError({}, "UpdateItem"), "An error occurred"),
         (sdk.ReadTimeoutError(endpoint_url="http://h"), "Read timeout"),
-        (sdk.EndpointConnectionError(endpoint_url="http://h"), "Could not connect"),
+        (
+            sdk.EndpointConnectionError(endpoint_url="http://h"),
+            'Could not connect to the endpoint URL: "http://h"; is the endpoint right, and the region, and is it up?',
+        ),
+        (sdk.ConnectTimeoutError(endpoint_url="http://h"), "; is the endpoint right, and the region, and is it up?"),
         (sdk.ConnectionClosedError(endpoint_url="http://h"), "Connection was closed"),
         (TimeoutError(), "no answer in time"),
         (asyncio.IncompleteReadError(b"", 3), "bytes read"),
@@ -80,6 +87,28 @@ def test_anything_else_says_nothing_of_the_write(error: Exception, told: str) ->
     assert str(raised).isprintable()
     assert len(str(raised)) < 350
     assert outcome_of(error, PLACE) == Unknown(str(raised))
+
+
+@pytest.mark.parametrize(
+    ("place", "shown", "init"),
+    [
+        (Place("herd"), "table herd", "--table herd"),
+        (Place("herd", "eu-west-1"), "table herd at eu-west-1", "--table herd --region eu-west-1"),
+        (Place("herd", None, "http://h"), "table herd at http://h", "--table herd --endpoint-url http://h"),
+        (
+            Place("herd", "eu-west-1", "http://h/?a&b"),
+            "table herd in eu-west-1 at http://h/?a&b",
+            "--table herd --region eu-west-1 --endpoint-url 'http://h/?a&b'",
+        ),
+    ],
+    ids=str,
+)
+def test_missing_table_is_named_with_all_that_was_given_and_so_is_what_makes_it(
+    place: Place, shown: str, init: str
+) -> None:
+    told = str(table_error(client_error("ResourceNotFoundException"), place))
+    what = "there is no such table (or is it in another region?); create it: herdgate leases init"
+    assert told == f"{shown}: {what} {init}"
 
 
 def test_error_that_says_it_all_stays_as_it_is() -> None:
