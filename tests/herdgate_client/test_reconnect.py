@@ -82,7 +82,7 @@ async def test_redirect_is_followed_anew_each_time() -> None:
         assert (len(server.visits), len(target.visits)) == (2, 2)
 
 
-async def test_flapping_server_is_left_alone_more_and_more() -> None:
+async def test_case_1_15_flapping_server_is_left_alone_more_and_more() -> None:
     retries = Retries(most=40)
     async with giving(closing(1011)) as server:
         with pytest.raises(Enough):

@@ -227,7 +227,7 @@ def _who(fleet: Site, rng: random.Random) -> str:
 
 
 @pytest.mark.timeout(300)
-async def test_case_4_10_a_transcript_loses_no_line_and_repeats_none_when_its_workers_are_killed(
+async def test_a_transcript_loses_no_line_and_repeats_none_when_its_workers_are_killed(
     place: Place, tmp_path: Path
 ) -> None:
     await read_through_kills(place, tmp_path, kills=3)
@@ -235,7 +235,7 @@ async def test_case_4_10_a_transcript_loses_no_line_and_repeats_none_when_its_wo
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_200)
-async def test_case_4_10_a_transcript_loses_no_line_and_repeats_none_through_twenty_kills(
+async def test_a_transcript_loses_no_line_and_repeats_none_through_twenty_kills(
     place: Place, tmp_path: Path
 ) -> None:
     await read_through_kills(place, tmp_path, kills=20)

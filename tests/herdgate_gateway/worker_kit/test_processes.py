@@ -101,7 +101,7 @@ async def test_one_worker_serves_reports_and_tells_gateways(site: Site) -> None:
         await redis.aclose()
 
 
-async def test_worker_that_stops_hands_over_and_the_other_one_serves(site: Site) -> None:
+async def test_case_4_3_worker_that_stops_hands_over_and_the_other_one_serves(site: Site) -> None:
     with worker_process(site, "one", "--stop-s", "6") as one, worker_process(site, "other") as other:
         await asyncio.to_thread(owns_all, site, one, other)
         shards = list(site.owned("one"))[:10]

@@ -195,7 +195,7 @@ async def test_without_a_right_nothing_is_heard_even_before_anybody_says_so() ->
         await until(lambda: id_in(3) in board.ends, "the app has ended")
 
 
-async def test_table_that_is_away_closes_sockets_when_the_right_ends_and_not_before() -> None:
+async def test_case_4_10_table_that_is_away_closes_sockets_when_the_right_ends_and_not_before() -> None:
     async with serving(Board(), lease_s=1.5) as worker, worker.open(3) as client:
         life = worker.owner.life
         assert life is not None
