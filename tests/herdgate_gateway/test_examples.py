@@ -235,9 +235,7 @@ async def test_a_transcript_loses_no_line_and_repeats_none_when_its_workers_are_
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_200)
-async def test_a_transcript_loses_no_line_and_repeats_none_through_twenty_kills(
-    place: Place, tmp_path: Path
-) -> None:
+async def test_a_transcript_loses_no_line_and_repeats_none_through_twenty_kills(place: Place, tmp_path: Path) -> None:
     await read_through_kills(place, tmp_path, kills=20)
 
 
