@@ -199,8 +199,12 @@ class Bridge:
                 return Ending(None, Farewell(to_worker(LOST)))
             self._last = self._clock()
         code, reason = self._leg.code, self._leg.reason
-        if code == LOST or has_moved(code, reason):
-            return Ending(await call_back(self.invite, firm=code != LOST), Farewell(None))
+        if has_moved(code, reason):
+            self.recall()
+        if self._recalled.is_set():  # once is enough: each call costs the fleet a slot
+            await asyncio.get_running_loop().create_future()
+        if code == LOST:
+            return Ending(await call_back(self.invite, firm=False), Farewell(None))
         return Ending(Farewell(to_client(code), reason), Farewell(None))
 
     async def _end_client(self, farewell: Farewell | None) -> None:

@@ -53,6 +53,7 @@ class Joint:
         "_invite",
         "_is_cut",
         "_is_over",
+        "_is_recalled",
         "_moved_at",
         "_settings",
         "_sweeper",
@@ -74,7 +75,7 @@ class Joint:
         self._born = self._moved_at = self.now()
         self._expires_at = _expiry(self._born, settings.max_age_s)
         self._ends_at: float | None = None
-        self._is_cut = self._is_over = False
+        self._is_cut = self._is_over = self._is_recalled = False
         self._client = Half(self, client, _scanner(settings, upstream, is_masked=True))
         self._worker = Half(self, upstream.transport, _scanner(settings, upstream, is_masked=False))
         self._client.far, self._worker.far = self._worker, self._client
@@ -132,9 +133,10 @@ class Joint:
     def recall(self, *, firm: bool = True) -> None:
         """Close it, and call the client back: with a firm slot, or a hint; see `herdgate_gateway.recall`.
 
-        Harmless to repeat, and once it is over.
+        The first call counts: each costs the fleet a slot. Harmless once it is over.
         """
-        if not self._is_over and not self._client.told:
+        if not (self._is_recalled or self._is_over or self._client.told):
+            self._is_recalled = True
             self._sweeper.run(self._recall(firm))
 
     def say(self, text: str) -> None:

@@ -216,6 +216,35 @@ async def test_a_worker_s_word_that_a_shard_has_moved_becomes_a_call_back(mode: 
 
 
 @MODES
+async def test_who_is_told_of_a_move_from_both_sides_costs_the_fleet_one_slot(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
+        await fleet.hear("a", one, await fleet.own("a", one))
+        gate = fleet.gateway.gates["default"]
+        invite, asked, go_on = gate.invite, 0, asyncio.Event()
+
+        async def slowly(klass: str | None = None, *, firm: bool) -> Any:
+            nonlocal asked
+            asked += 1
+            await go_on.wait()
+            return await invite(klass, firm=firm)
+
+        monkeypatch.setattr(gate, "invite", slowly)
+        async with open_socket(fleet.port, "/ws?id=a") as client:
+            await until(lambda: bool(one.sockets), "the worker has it")
+            await one.close_all(1012, "shard moved")
+            await until(lambda: asked == 1, "its client is called back")
+            await fleet.hear("a", two, await fleet.own("a", two))
+            go_on.set()
+            with pytest.raises(ConnectionClosed) as closed:
+                await asyncio.wait_for(client.recv(), WAIT_S)
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, asked) == (1012, 1)
+        await fleet.is_idle()
+
+
+@MODES
 async def test_a_shard_that_moves_while_its_worker_is_dialled_is_seen(mode: str) -> None:
     async with owning_worker("one") as one, owning_worker("two") as two, routed(mode) as fleet:
         await fleet.hear("a", one, await fleet.own("a", one))
