@@ -1,35 +1,19 @@
 """What a page in a real Chromium can read of a denial, and whether its ticket brings it in."""
 
-import asyncio
 import json
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page
 
 from tests.board import Board, RemoteSite
-from tests.needs import chromium
+from tests.browser.beside import run
 from tests.refusals import TICKET
 from tests.servers import IMPLEMENTATIONS, Server, uvicorn
 from tests.wire import knock
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("chromium")]
-
-T = TypeVar("T")
-
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-sync",
-    "--no-first-run",
-)
 
 CONNECT = """([url, protocols]) => new Promise(resolve => {
     const seen = {opened: false, echoed: null};
@@ -45,34 +29,11 @@ FETCH = """url => fetch(url).then(
 )"""
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for all tests here."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS), timeout=60_000)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A switchboard that serves the page too."""
     with uvicorn("tests.apps:switchboard", ws=request.param) as server:
         yield server
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A profile without cookies."""
-    with browser.new_context() as context:
-        context.set_default_timeout(20_000)
-        yield context
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run something asynchronous beside Playwright, whose own loop owns this thread."""
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result(30)
 
 
 def site_of(server: Server, **settings: Any) -> RemoteSite:

@@ -1,33 +1,21 @@
 """`clients/js/herdgate.js` in pages of a real Chromium: it obeys, and nothing but its one timer makes it dial."""
 
-import asyncio
 import json
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Route
 
 from tests.board import Board, RemoteSite
-from tests.needs import chromium
+from tests.browser.beside import run
 from tests.servers import Server, poll, uvicorn
 from tests.wire import knock
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("chromium")]
 
-T = TypeVar("T")
-
 SCRIPT = Path(__file__).parent.parent.parent / "clients" / "js" / "herdgate.js"
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--no-first-run",
-)
-
 START = """([url, options]) => {
     window.seen = [];
     window.socket = new HerdgateWebSocket(url, [], options);
@@ -41,33 +29,10 @@ START = """([url, options]) => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One Chromium for all tests here."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(ARGUMENTS), timeout=60_000)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A switchboard that serves the page too."""
     with uvicorn("tests.apps:switchboard") as server:
         yield server
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A profile without cookies."""
-    with browser.new_context() as context:
-        context.set_default_timeout(20_000)
-        yield context
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run something asynchronous beside Playwright, whose own loop owns this thread."""
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result(30)
 
 
 def narrow(server: Server, **settings: Any) -> RemoteSite:

@@ -15,7 +15,7 @@ from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["as_typed", "config_of", "parse"]
+__all__ = ["as_typed", "config_of", "parse", "read_header", "read_sources"]
 
 _TYPED = {
     "behaviour": "--clients",
@@ -84,10 +84,10 @@ def config_of(options: argparse.Namespace) -> CrowdConfig:
     config = CrowdConfig(
         urls=tuple(options.url),
         clients=parse_clients(options.clients),
-        sources=_sources(options.sources),
+        sources=read_sources(options.sources),
         origin=options.origin,
         subprotocol=options.subprotocol,
-        headers=tuple(_header(text) for text in options.header),
+        headers=tuple(read_header(text) for text in options.header),
         spread_s=options.spread,
         failover=options.failover,
         timeout_s=options.timeout,
@@ -171,7 +171,8 @@ def _check(option: str, value: float | None, unit: str, *, above: float | None =
         raise ConfigurationError(option, value, f"write {unit}")
 
 
-def _sources(text: str | None) -> tuple[str, ...]:
+def read_sources(text: str | None) -> tuple[str, ...]:
+    """Addresses to dial from: their number on loopback, or themselves."""
     if not text:
         return ()
     if text.isdecimal():
@@ -179,7 +180,12 @@ def _sources(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _header(text: str) -> tuple[str, str]:
+def read_header(text: str) -> tuple[str, str]:
+    """Name and value of a header.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise ConfigurationError("headers", text, "write 'Name: value'")

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from herdgate_loadtest.engine import CrowdConfig, loopback_sources, parse_clients
+from herdgate_loadtest.engine import CrowdConfig, parse_clients
+from herdgate_loadtest.engine.options import read_header, read_sources
 from herdgate_loadtest.engine.target import Target
 from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 from herdgate_loadtest.herd.bounds import BOUNDS
@@ -106,9 +107,9 @@ def _plan(urls: Sequence[str], texts: Mapping[str, str]) -> Plan:
     crowd = CrowdConfig(
         urls=tuple(urls),
         clients=parse_clients(texts["clients"]),
-        sources=_sources(texts["sources"]),
+        sources=read_sources(texts["sources"]),
         origin=texts["origin"] or None,
-        headers=tuple(_header(line) for line in texts["header"].splitlines() if line.strip()),
+        headers=tuple(read_header(line) for line in texts["header"].splitlines() if line.strip()),
         failover=_yes("failover", texts),
         spread_s=_number("spread", texts),
         timeout_s=_number("timeout", texts),
@@ -161,16 +162,3 @@ def _yes(name: str, texts: Mapping[str, str]) -> bool:
     if texts[name].lower() not in ("", "no", "false", "yes", "true"):
         raise ConfigurationError(f"--{name}", texts[name], "write yes or no")
     return texts[name].lower() in ("yes", "true")
-
-
-def _sources(text: str) -> tuple[str, ...]:
-    if text.isdecimal():
-        return loopback_sources(int(text))
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _header(line: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon or not name.strip():
-        raise ConfigurationError("headers", line, "write 'Name: value'")
-    return name.strip(), value.strip()
