@@ -9,18 +9,15 @@ asks meanwhile gets another one after it, so that the last state is the one in f
 import asyncio
 import logging
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TypeVar
 
 from herdgate_gateway.errors import ConfigurationError, SettingsError
 from herdgate_gateway.settings import Settings, changes, files, takeable
+from herdgate_gateway.tasks import in_thread
 
 __all__ = ["Reloader", "hangups", "hold_hangups", "together"]
 
-Result = TypeVar("Result")
 Take = Callable[[], None]
 
 _logger = logging.getLogger("herdgate.gateway")
@@ -58,7 +55,7 @@ class Reloader:
                 _logger.exception("settings not reloaded, all stays as it was")
 
     async def _reload(self) -> None:
-        written, settings, take = await _in_thread(self._prepare)
+        written, settings, take = await in_thread(self._prepare)
         take()
         _tell_success(self._running, settings, written)
         self._running = settings
@@ -104,21 +101,6 @@ def hangups(act: Callable[[], None]) -> Iterator[None]:
         hold_hangups()
         loop.remove_signal_handler(signal.SIGHUP)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
-async def _in_thread(work: Callable[[], Result]) -> Result:
-    """As `asyncio.to_thread`, but the process does not wait for it at its end: a disk may hang."""
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        done.set_running_or_notify_cancel()
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="herdgate-reload", daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 def _tell_faults(error: ConfigurationError) -> None:

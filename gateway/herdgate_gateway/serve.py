@@ -25,11 +25,12 @@ from herdgate_gateway.connections.opening import open_connections
 from herdgate_gateway.data_server import BACKLOG, DataServer
 from herdgate_gateway.descriptors import raise_limit
 from herdgate_gateway.drain.coordinator import Drain
-from herdgate_gateway.drain.watching import watching_file
+from herdgate_gateway.drain.watching import watching
 from herdgate_gateway.errors import SettingsError
 from herdgate_gateway.garbage import collect_in_small_lots
 from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import start_line
+from herdgate_gateway.pid_one import warn_of_shell
 from herdgate_gateway.processes import serve_processes
 from herdgate_gateway.published import PublishedView
 from herdgate_gateway.reload import Reloader, hangups, hold_hangups, together
@@ -130,9 +131,10 @@ async def _serve_on(
     try:
         admin.start()
         _logger.info("%s", start_line(settings, listeners, admin.url))
+        warn_of_shell(_logger)
         with hangups(reloader.ask):
             reloading = asyncio.create_task(reloader.run())
-            async with watching_file(settings.drain.file, partial(server.drain.begin, "file")):
+            async with watching(settings, server.drain.begin):
                 await server.serve(sockets=listeners)
             await reap(reloading)
     finally:

@@ -78,7 +78,7 @@ async def test_a_disk_that_hangs_stalls_neither_the_loop_nor_the_end() -> None:
     gateway.running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(gateway.running, 1)
-    (thread,) = (thread for thread in threading.enumerate() if thread.name == "herdgate-reload")
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == "herdgate-aside")
     assert thread.daemon
     gateway.gate.set()
     await asyncio.to_thread(thread.join, 10)

@@ -125,6 +125,18 @@ SECTIONS["drain"] = {
     "max_draining": ([1, 5, "half"], [*NO_COUNT, 0]),
     "message": (["a restart"], [*NO_TEXT, "a" * 65_537]),
     "file": (["/run/drain"], [*NO_TEXT, "a\0b"]),
+    "aws": ([{}, {"ecs": True}], ["text", 5, []]),
+}
+
+GROUP = "arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/web/0123456789abcdef"
+SECTIONS["drain.aws"] = {
+    "target_groups": ([[], [GROUP], [GROUP, GROUP + "0"]], [*NO_LIST, ["web"], [GROUP, GROUP], [GROUP + "/a"]]),
+    "target": (
+        ["10.0.1.5:8000", "10.0.1.5", "i-0123456789abcdef0", "[fd00::1]:80", "fd00::1"],
+        [*NO_TEXT, "web", "web:80", "10.0.1.5:0", "10.0.1.5:x", "10.0.1:80", "[fd00::1]", "i-:80"],
+    ),
+    "ecs": ([True, False], ["true", 1, 0, [], "none"]),
+    "every_s": ([1, 5, 60], [*NO_SECONDS, 0.5, 61, "none"]),
 }
 
 SECTIONS["leases"] = {
@@ -209,13 +221,24 @@ def cases(*, good: bool) -> Iterator[Case]:
     for section, fields in SECTIONS.items():
         for field, values in fields.items():
             for value in values[0 if good else 1]:
-                beside = {"fleet": {"redis": REDIS}, "leases": {"table": "herd"}}.get(section, {})
-                yield f"{section}.{field}", {section: {**beside, field: value}}, value
+                yield f"{section}.{field}", in_section(section, field, value), value
     for field, values in CLASS.items():
         for value in values[0 if good else 1]:
             yield f"classes[0].{field}", {"classes": [{"name": "a", field: value}]}, value
     for place, route, value in route_cases(good=good):
         yield f"routes[0].{place}", {"routes": [{"name": "a", **route}]}, value
+
+
+def in_section(section: str, field: str, value: object) -> dict[str, Any]:
+    """All settings, with what the section cannot do without."""
+    needed: dict[str, dict[str, object]] = {
+        "fleet": {"redis": REDIS},
+        "leases": {"table": "herd"},
+        "drain.aws": {"target_groups": [GROUP]},
+    }
+    table = {**needed.get(section, {}), field: value}
+    outer, _, inner = section.partition(".")
+    return {outer: {inner: table} if inner else table}
 
 
 def route_cases(*, good: bool) -> Iterator[Case]:

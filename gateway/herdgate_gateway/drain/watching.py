@@ -1,18 +1,36 @@
-"""The triggers that have to be looked for. Here: a file that somebody makes.
-
-An early sign of a balancer is looked for the same way: whoever sees it calls `Drain.begin("sign")`.
-"""
+"""The triggers that have to be looked for: a file that somebody makes, and early signs on AWS."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from herdgate_gateway.drain.aws.watching import watching_aws
+from herdgate_gateway.drain.plan import Trigger
+from herdgate_gateway.listeners import Tcp, read_listen
 from herdgate_gateway.tasks import reap
 
-__all__ = ["watching_file"]
+if TYPE_CHECKING:
+    from herdgate_gateway.settings import Settings
+
+__all__ = ["watching", "watching_file"]
 
 LOOK_S = 0.5
+
+
+@asynccontextmanager
+async def watching(settings: "Settings", act: Callable[[Trigger], None]) -> AsyncIterator[None]:
+    """Call `act` with each trigger that comes, in this block; each once at most.
+
+    Raises:
+        ConfigurationError: what is to be looked for cannot be, here.
+    """
+    drain, fleet = settings.drain, settings.fleet.fleet()
+    signs = watching_aws(drain.aws.settings(), partial(act, "sign"), port=_port(settings), fleet=fleet)
+    async with watching_file(drain.file, partial(act, "file")), signs:
+        yield
 
 
 @asynccontextmanager
@@ -32,3 +50,9 @@ async def _watch(file: Path, act: Callable[[], None]) -> None:
             act()
             return
         await asyncio.sleep(LOOK_S)
+
+
+def _port(settings: "Settings") -> int | None:
+    """That a balancer is told of; None: nobody knows it before it is bound, or there is none."""
+    listens = map(read_listen, settings.listen)
+    return next((listen.port for listen in listens if isinstance(listen, Tcp) and listen.port), None)

@@ -27,9 +27,10 @@ from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.connections.opening import open_connections
 from herdgate_gateway.data_server import BACKLOG
 from herdgate_gateway.drain.plan import Trigger
-from herdgate_gateway.drain.watching import watching_file
+from herdgate_gateway.drain.watching import watching
 from herdgate_gateway.listeners import closing_listeners, open_listeners
 from herdgate_gateway.log_lines import log_config, start_line
+from herdgate_gateway.pid_one import warn_of_shell
 from herdgate_gateway.processes.keeper import Keeper
 from herdgate_gateway.processes.sums import Sums
 from herdgate_gateway.processes.told import Job, pack_settings
@@ -187,8 +188,9 @@ async def _serve(settings: Settings, listeners: Sequence[socket.socket], read: C
     try:
         admin.start()
         _logger.info("%s", start_line(settings, listeners, admin.url))
+        warn_of_shell(_logger)
         with hangups(reloader.ask), _stop_signs(parent.stop):
-            async with watching_file(settings.drain.file, partial(parent.begin_drain, "file")):
+            async with watching(settings, parent.begin_drain):
                 await parent.run()
     finally:
         await reap(reloading)

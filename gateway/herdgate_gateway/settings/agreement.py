@@ -106,6 +106,13 @@ def _check_leases(settings: Settings) -> Iterator[ConfigurationError]:
         yield ConfigurationError("leases.table", settings.leases.table, way_out)
 
 
+def _check_aws(settings: Settings) -> Iterator[ConfigurationError]:
+    aws = settings.drain.aws
+    if unused := aws.model_fields_set & aws.unused():
+        way_out = f"write the target groups to watch, or leave out {_shown('drain.aws', unused)}"
+        yield ConfigurationError("drain.aws.target_groups", "nothing", way_out)
+
+
 def _shown(table: str, names: Iterable[str]) -> str:
     return ", ".join(f"{table}.{name}" for name in sorted(names))
 
@@ -114,4 +121,4 @@ def _is_local(spec: str) -> bool:
     return isinstance(read_listen(spec), Unix)
 
 
-_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners, _check_fleet, _check_leases)
+_CHECKS = (_check_core, _check_processes, _check_routes, _check_listeners, _check_fleet, _check_leases, _check_aws)

@@ -19,6 +19,7 @@ from herdgate.stores.redis.address import Address
 from herdgate_gateway.admin import AdminSettings
 from herdgate_gateway.breaker import BreakerSettings
 from herdgate_gateway.bridge import RelaySettings
+from herdgate_gateway.drain.aws.options import AwsSettings
 from herdgate_gateway.drain.options import DrainSettings
 from herdgate_gateway.leases.dynamo import Place
 from herdgate_gateway.settings.fields import (
@@ -51,6 +52,7 @@ from herdgate_gateway.settings.texts import (
 
 __all__ = [
     "AdminTable",
+    "AwsTable",
     "BreakerTable",
     "ClassTable",
     "DrainTable",
@@ -65,6 +67,7 @@ _LIMITS = Limits(rate=None)
 _ADMIN, _BREAKER, _RELAY, _DRAIN = AdminSettings(), BreakerSettings(), RelaySettings(), DrainSettings()
 _in_admin, _in_breaker, _in_relay = as_in(AdminSettings), as_in(BreakerSettings), as_in(RelaySettings)
 _in_drain = as_in(DrainSettings)
+_AWS, _in_aws = AwsSettings(), as_in(AwsSettings)
 _FLEET = Fleet("redis://127.0.0.1:6379")
 _in_leases = as_in(Place, table="herd")
 _in_class, _in_fleet = as_in(AdmissionClass, name=NORMAL.name), as_in(Fleet, redis=_FLEET.redis)
@@ -145,6 +148,24 @@ class BreakerTable(Table):
         return BreakerSettings(**self.model_dump())
 
 
+class AwsTable(Table):
+    """Early signs on AWS; see `herdgate_gateway.drain.aws.options.AwsSettings`. Without groups and `ecs` none."""
+
+    target_groups: Annotated[tuple[str, ...], _in_aws, as_tuple] = _AWS.target_groups
+    target: Annotated[str, _in_aws] | None = _AWS.target
+    ecs: bool = _AWS.ecs
+    every_s: Annotated[float, _in_aws] = _AWS.every_s
+
+    def unused(self) -> frozenset[str]:
+        """What says how something is watched that is not."""
+        without_groups = frozenset() if self.target_groups else frozenset({"target"})
+        return without_groups if self.target_groups or self.ecs else frozenset({"target", "every_s"})
+
+    def settings(self) -> AwsSettings | None:
+        """The same for who watches; None: there is nothing to watch."""
+        return AwsSettings(**self.model_dump()) if self.target_groups or self.ecs else None
+
+
 class DrainTable(Table):
     """How the gateway ends; see `herdgate_gateway.drain.options.DrainSettings`."""
 
@@ -157,10 +178,11 @@ class DrainTable(Table):
     max_draining: Annotated[int | None, _in_drain, Absent("half")] = _DRAIN.max_draining
     message: Annotated[str, _in_drain] | None = _DRAIN.message
     file: FilePath | None = _DRAIN.file
+    aws: AwsTable = AwsTable()
 
     def settings(self) -> DrainSettings:
         """The same for a drain."""
-        return DrainSettings(**self.model_dump())
+        return DrainSettings(**self.model_dump(exclude={"aws"}))
 
 
 class FleetTable(Table):

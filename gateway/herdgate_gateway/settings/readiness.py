@@ -23,7 +23,7 @@ def missing_for_serving(settings: Settings) -> list[ConfigurationError]:
         *_needs(settings),
         *_scopes(settings),
         *_redis(settings),
-        *_leases(settings),
+        *_sdk(settings),
         *_tls(settings.tls),
         *_key_files(settings),
         *_socket_folders(settings),
@@ -62,10 +62,13 @@ def _redis(settings: Settings) -> Iterator[ConfigurationError]:
         yield relocated(error, () if error.field == "fleet.redis" else ("fleet",))
 
 
-def _leases(settings: Settings) -> Iterator[ConfigurationError]:
+def _sdk(settings: Settings) -> Iterator[ConfigurationError]:
+    way_out = "install what it needs: pip install 'herdgate[worker]'"
     if settings.leases.table is not None and find_spec("aioboto3") is None:
-        way_out = "install what it needs: pip install 'herdgate[worker]'"
         yield ConfigurationError("leases.table", settings.leases.table, way_out)
+    if (aws := settings.drain.aws.settings()) is not None and find_spec("botocore") is None:
+        field = "ecs" if aws.ecs else "target_groups"
+        yield ConfigurationError(f"drain.aws.{field}", getattr(aws, field), way_out)
 
 
 def _tls(tls: TlsTable) -> Iterator[ConfigurationError]:

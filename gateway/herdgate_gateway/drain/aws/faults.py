@@ -1,0 +1,69 @@
+"""What errors of AWS, and of the metadata of a task, mean for people. Pure.
+
+Every message is one clear line: what was asked, what is wrong, the way out. None of them is a sign to drain.
+"""
+
+from typing import NamedTuple
+
+__all__ = ["Fault", "fault_of"]
+
+_MOST_SHOWN = 300  # characters of what AWS says
+_DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
+_BUSY = ("RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException")
+_GONE = ("ClusterNotFoundException", "TargetGroupNotFound")
+_REFUSED = (
+    *(
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+    ),
+    *("MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException"),
+)
+_WAYS_OUT = {
+    **dict.fromkeys(_DENIED, "docs/drain.md lists the permissions"),
+    **dict.fromkeys(_BUSY, "asked less often for a while; raise drain.aws.every_s if it stays"),
+    **dict.fromkeys(_GONE, "is it the right ARN, account and endpoint?"),
+    **dict.fromkeys(_REFUSED, "renew the credentials, and check the clock of this machine"),
+    "NoCredentialsError": "give this task or machine a role, or set AWS_PROFILE or AWS_ACCESS_KEY_ID",
+    "EndpointConnectionError": "is there a way to it, or a VPC endpoint?",
+    "ConnectTimeoutError": "is there a way to it, or a VPC endpoint?",
+}
+
+
+class Fault(NamedTuple):
+    """Why there was no answer.
+
+    Attributes:
+        kind: one of few; said once.
+        line: for people.
+    """
+
+    kind: str
+    line: str
+
+
+def fault_of(what: str, error: Exception) -> Fault:
+    """The fault of asking for something.
+
+    Args:
+        what: was asked for, in the words of AWS.
+    """
+    kind = _code(error) or type(error).__name__
+    way_out = _WAYS_OUT.get(kind)
+    return Fault(f"{what} {kind}", f"{what}: {_told(error)}" + (f"; {way_out}" if way_out else ""))
+
+
+def _code(error: Exception) -> str:
+    response = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def _told(error: Exception) -> str:
+    """What an error says, on one short line."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    response = getattr(error, "response", None)
+    text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__

@@ -1,0 +1,67 @@
+-- Who of those that ask the same asks for all of them, and what it has found out about each. It asks as long as it says
+-- so again in time; the others find out by their own next call that it does not.
+--
+-- KEYS[1]  of the question; all other keys here are called like it, with the same hash tag
+-- ARGV     member; what it is, '' if it leaves; ms between two calls; '1' if it would ask for all; what was found, by
+--          member, in JSON, '' for nothing new
+-- Returns  1 or 0: it is the one that asks; what was found about it of late, '' for nothing; then, for the one that asks,
+--          the members and what they are, one after the other
+
+local LEASE, FRESH, DEAD = 1.5, 4, 8 -- in calls
+local GARBAGE_MS = 600000
+
+local members_key, found_key, lease_key = KEYS[1] .. ':members', KEYS[1] .. ':found', KEYS[1] .. ':lease'
+local member, is, every_ms, wants, found = unpack(ARGV)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Others may have written there, by whatever program: what cannot be read is not there.
+local function read(text, calls)
+  local known, row = pcall(cjson.decode, text or '')
+  local is_row = known and type(row) == 'table' and type(row.text) == 'string' and type(row.at) == 'number'
+  return is_row and row.at <= now and now - row.at <= calls * every_ms and row.text or nil
+end
+
+local function write(key, name, text)
+  redis.call('HSET', key, name, cjson.encode({ text = text, at = now }))
+  redis.call('PEXPIRE', key, GARBAGE_MS)
+end
+
+if is == '' or wants ~= '1' then
+  if redis.call('GET', lease_key) == member then
+    redis.call('DEL', lease_key)
+  end
+end
+if is == '' then
+  redis.call('HDEL', members_key, member)
+  redis.call('HDEL', found_key, member)
+  return { 0, '' }
+end
+
+write(members_key, member, is)
+if wants == '1' then
+  redis.call('SET', lease_key, member, 'NX', 'PX', math.ceil(LEASE * every_ms))
+end
+local about = read(redis.call('HGET', found_key, member), FRESH) or ''
+if redis.call('GET', lease_key) ~= member then
+  return { 0, about }
+end
+
+redis.call('PEXPIRE', lease_key, math.ceil(LEASE * every_ms))
+if found ~= '' then
+  for name, text in pairs(cjson.decode(found)) do
+    write(found_key, name, text)
+  end
+end
+local told, rows = { 1, about }, redis.call('HGETALL', members_key)
+for index = 1, #rows, 2 do
+  local text = read(rows[index + 1], DEAD)
+  if text then
+    table.insert(told, rows[index])
+    table.insert(told, text)
+  else
+    redis.call('HDEL', members_key, rows[index])
+    redis.call('HDEL', found_key, rows[index])
+  end
+end
+return told
