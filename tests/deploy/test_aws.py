@@ -13,6 +13,7 @@ ENVIRONMENT = {
     "HERDGATE_RATE": "200",
     "HERDGATE_MAX_OPEN": "4000",
     "HERDGATE_FLEET__REDIS": "redis://redis:6379",
+    "HERDGATE_DRAIN__AWS__ECS": "true",
     "HERDGATE_DRAIN__SIGTERM_S": "60",
     "HERDGATE_DRAIN__SIGN_S": "60",
     "HERDGATE_DRAIN__SETTLE_S": "15",
@@ -46,12 +47,15 @@ def judged(folder: Path, *documents: Any) -> Checked:
     return check_deployments(files, None)
 
 
+BY_FILE = {"HERDGATE_DRAIN__FILE": "/run/herdgate/drain", "HERDGATE_DRAIN__FILE_S": "60"}
+
 WELL = {
     "a task": [task()],
     "a task as AWS tells it": [{"taskDefinition": task()}],
-    "a task and its target group": [task(), attributes(delay=60, idle=60)],
+    "a task and its target group": [task(), attributes(delay=75, idle=60)],
     "a task of EC2": [task(fargate=False, stopTimeout=600)],
     "a worker": [task(command=["worker", "app:app", "--stop-s", "80"], environment={})],
+    "a sign by a file": [task(environment={"HERDGATE_DRAIN__AWS__ECS": "", **BY_FILE}), attributes(delay=75)],
     "Redis in a secret": [task(secrets=[{"name": "HERDGATE_FLEET__REDIS", "valueFrom": "arn:aws:ssm:x"}])],
 }
 
@@ -62,7 +66,10 @@ ONE_FAULT = [
     ("grace-beyond-fargate", [task(stopTimeout=121)]),
     ("shell-as-pid-1", [task(entryPoint=["sh", "-c"], command=["herdgate serve"])]),
     ("drain-too-slow", [task(environment={"HERDGATE_MAX_OPEN": "4500"})]),
-    ("sign-outlives-deregistration", [task(), attributes(delay=59)]),
+    ("sign-outlives-deregistration", [task(), attributes(delay=72)]),
+    ("no-early-sign", [task(environment={"HERDGATE_DRAIN__AWS__ECS": "off"}), attributes(delay=75)]),
+    ("no-early-sign", [task(environment={"HERDGATE_DRAIN__AWS__ECS": "off"}), attributes(delay=10)]),
+    ("drain-too-slow", [task(environment={"HERDGATE_MAX_OPEN": "4500"}), attributes(delay=75)]),
     ("idle-shorter-than-pings", [task(), attributes(idle=20)]),
     ("idle-close-to-pings", [task(), attributes(idle=30)]),
 ]
@@ -90,7 +97,7 @@ def test_a_task_without_a_stop_timeout_has_30_s(tmp_path: Path) -> None:
 TEMPLATE = """
 AWSTemplateFormatVersion: "2010-09-09"
 Parameters:
-  Delay: {Type: Number, Default: 60}
+  Delay: {Type: Number, Default: 75}
   Stop: {Type: Number, Default: 90}
   Image: {Type: String}
 Resources:
@@ -107,6 +114,7 @@ Resources:
           Environment:
             - {Name: HERDGATE_RATE, Value: "200"}
             - {Name: HERDGATE_MAX_OPEN, Value: "1300"}
+            - {Name: HERDGATE_DRAIN__AWS__TARGET_GROUPS, Value: !Ref Targets}
             - {Name: HERDGATE_DRAIN__SETTLE_S, Value: "15"}
             - {Name: HERDGATE_DRAIN__SIGN_S, Value: "60"}
             - {Name: HERDGATE_DRAIN__SIGTERM_S, Value: "60"}
@@ -132,7 +140,7 @@ Resources:
 CHANGES = [
     ("Default: 90", "Default: 90", []),
     ("Default: 90", "Default: 25", ["grace-too-short"]),
-    ("Default: 60", "Default: 20", ["balancer-cuts-drain", "sign-outlives-deregistration"]),
+    ("Default: 75", "Default: 20", ["balancer-cuts-drain", "sign-outlives-deregistration"]),
     ("Value: !Ref Delay", "Value: !GetAtt Other.Delay", []),
     ("DesiredCount: 3", "DesiredCount: 1", ["single-replica"]),
     ("DesiredCount: 3", "DesiredCount: !If [Big, 9, 3]", []),
@@ -145,6 +153,78 @@ CHANGES = [
     ('Value: "70"}', 'Value: "15"}', ["idle-shorter-than-pings"]),
     ("Command: [serve]", "Command: [worker, 'app:app', --stop-s, '90']", ["grace-too-short"]),
 ]
+
+
+SCALING = """
+  Scaling:
+    Type: AWS::ApplicationAutoScaling::ScalableTarget
+    Properties:
+      ResourceId: !Join ["/", [service, !Ref Cluster, !GetAtt Service.Name]]
+      MinCapacity: 2
+      MaxCapacity: 3
+  Policy:
+    Type: AWS::ApplicationAutoScaling::ScalingPolicy
+    Properties:
+      ScalingTargetId: !Ref Scaling
+"""
+TRACKING = """
+      TargetTrackingScalingPolicyConfiguration:
+        PredefinedMetricSpecification: {PredefinedMetricType: ECSServiceAverageCPUUtilization}
+"""
+STEPS = """
+      StepScalingPolicyConfiguration:
+        AdjustmentType: ChangeInCapacity
+        StepAdjustments: [{ScalingAdjustment: 2}, {ScalingAdjustment: -1}]
+"""
+
+SCALED = [
+    (STEPS, []),
+    (STEPS.replace("-1", "-2"), ["scale-in-drops-many"]),
+    (STEPS.replace("ChangeInCapacity", "PercentChangeInCapacity").replace("-1", "-33"), []),
+    (STEPS.replace("ChangeInCapacity", "PercentChangeInCapacity").replace("-1", "-34"), ["scale-in-drops-many"]),
+    (STEPS.replace("ChangeInCapacity", "ExactCapacity").replace("-1", "3"), []),
+    (STEPS.replace("ChangeInCapacity", "ExactCapacity").replace("-1", "1"), ["scale-in-drops-many"]),
+    (TRACKING, ["scales-by-cpu", "scale-in-drops-many"]),
+    (TRACKING + "        DisableScaleIn: true\n", ["scales-by-cpu"]),
+    (TRACKING.replace("CPU", "Memory") + "        DisableScaleIn: true\n", ["scales-by-cpu"]),
+    (TRACKING.replace("CPU", "Request") + "        DisableScaleIn: true\n", []),
+]
+
+
+@pytest.mark.parametrize(("policy", "rules"), SCALED)
+def test_what_scales_a_service_is_read(tmp_path: Path, policy: str, rules: list[str]) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE + SCALING + policy)
+    result = check_deployments([tmp_path / "t.yaml"], None)
+    assert ids(result) == rules
+    (case,) = result.cases
+    assert case.workload.copies is not None
+    assert (case.workload.copies.least, case.workload.copies.most, case.workload.copies.at_once) == (2, 3, 3)
+
+
+def test_what_scales_another_service_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE + SCALING.replace("Service.Name", "Other.Name") + TRACKING)
+    assert ids(check_deployments([tmp_path / "t.yaml"], None)) == []
+
+
+def test_number_of_tasks_that_only_aws_knows_is_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE + SCALING.replace("MaxCapacity: 3", "MaxCapacity: !Ref Most") + TRACKING)
+    result = check_deployments([tmp_path / "t.yaml"], None)
+    assert ids(result) == []
+    assert result.cases[0].workload.copies is None
+
+
+def test_values_of_parameters_hold_over_their_defaults(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE)
+    (tmp_path / "values.json").write_text('{"Parameters": {"Stop": "25", "Delay": "75", "OfAnother": "1"}}')
+    (tmp_path / "more.json").write_text('{"Parameters": {"Delay": 20}}')
+    files = [tmp_path / name for name in ("values.json", "t.yaml", "more.json")]
+    assert ids(check_deployments(files[:2], None)) == ["grace-too-short"]
+    assert "balancer-cuts-drain" in ids(check_deployments(files, None))
+
+
+def test_values_of_parameters_alone_are_nothing_to_judge(tmp_path: Path) -> None:
+    result = judged(tmp_path, {"Parameters": {"Rate": "500"}})
+    assert result.faults == (f"{tmp_path}/0.json: has no gateway and no worker in it; give what deploys them too",)
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), CHANGES)

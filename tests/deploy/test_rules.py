@@ -147,7 +147,7 @@ def test_one_fault_is_one_finding(tmp_path: Path, rule: str, documents: list[Any
 
 
 def test_every_rule_of_pods_is_shown_to_fire() -> None:
-    of_ecs = {"grace-beyond-fargate", "sign-outlives-deregistration"}
+    of_ecs = {"grace-beyond-fargate", "no-early-sign", "sign-outlives-deregistration"}
     assert {rule.id for rule in RULES} == {rule for rule, _ in ONE_FAULT} | of_ecs
 
 

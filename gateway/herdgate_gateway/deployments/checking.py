@@ -1,16 +1,19 @@
 """Files and folders of deployments, judged together: a balancer of one file stands before gateways of another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from herdgate_gateway.deployments.model import Deployed
-from herdgate_gateway.deployments.readers import read
+from herdgate_gateway.deployments.readers import parameters_in, read
 from herdgate_gateway.deployments.rules import Finding, cases, findings
 from herdgate_gateway.deployments.rules.rule import Case
 from herdgate_gateway.errors import HerdgateError
 
 __all__ = ["Checked", "check_deployments"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +38,27 @@ def check_deployments(paths: Sequence[Path], own: Path | None) -> Checked:
     """Judge them.
 
     Args:
+        paths: values of parameters of templates may be among them; the last one of a name holds.
         own: settings of gateways whose own cannot be seen.
     """
-    deployed, faults = Deployed(), []
-    for path in paths:
-        try:
-            deployed += read(path, own)
-        except HerdgateError as error:
-            faults.append(str(error))
+    faults: list[str] = []
+    told = dict(_each(paths, parameters_in, faults))
+    given = {name: value for values in told.values() for name, value in (values or {}).items()}
+    others = [path for path, values in told.items() if values is None]
+    found = dict(_each(others, lambda path: read(path, own, given), faults))
+    deployed = sum(found.values(), Deployed())
     faults += deployed.faults
     if not faults and not deployed.workloads:
         faults = [f"{path}: has no gateway and no worker in it; give what deploys them too" for path in paths]
     return Checked(cases(deployed), () if faults else tuple(findings(deployed)), tuple(faults))
+
+
+def _each(paths: Iterable[Path], read_one: Callable[[Path], T], faults: list[str]) -> Iterator[tuple[Path, T]]:
+    """What those say that can be read; the others are faults."""
+    for path in paths:
+        try:
+            found = read_one(path)
+        except HerdgateError as error:
+            faults.append(str(error))
+        else:
+            yield path, found

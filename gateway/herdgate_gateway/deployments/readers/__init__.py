@@ -1,5 +1,6 @@
 """Readers of what platforms are told: each makes the model of it."""
 
 from herdgate_gateway.deployments.readers.files import read
+from herdgate_gateway.deployments.readers.parameters import parameters_in
 
-__all__ = ["read"]
+__all__ = ["parameters_in", "read"]

@@ -16,7 +16,12 @@ CONFIG_FILE = "/etc/herdgate/herdgate.toml"
 
 _STOP_VARIABLE = "HERDGATE_WORKER__STOP_S"
 _STOP_S = 30.0
-_REDIS_VARIABLE = "HERDGATE_FLEET__REDIS"
+_STAND_INS = {
+    "HERDGATE_FLEET__REDIS": "redis://in-a-secret",
+    "HERDGATE_DRAIN__AWS__TARGET_GROUPS": "arn:aws:elasticloadbalancing:us-east-1:000000000000:targetgroup/elsewhere/0",
+}
+"""For values that are elsewhere, where all that matters here is that there is one."""
+
 _OPTIONS = {
     "--listen": "listen",
     "--processes": "processes",
@@ -54,8 +59,7 @@ def settings_of(container: Container, own: Path | None) -> tuple[Settings | None
     found = container.mounted(next(path for path in asked if path))
     given = options(container.words, _OPTIONS)
     environ = {name: value for name, value in container.environ.items() if name != CONFIG_VARIABLE}
-    if _REDIS_VARIABLE in container.hidden:
-        environ[_REDIS_VARIABLE] = "redis://in-a-secret"
+    environ |= {name: value for name, value in _STAND_INS.items() if name in container.hidden}
     if found is None:
         return _loaded(given, own, environ, {})
     content, where = found

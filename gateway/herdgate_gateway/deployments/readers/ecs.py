@@ -7,9 +7,10 @@ definition parameters" (minimumHealthyPercent 100, maximumPercent 200).
 import math
 from pathlib import Path
 
-from herdgate_gateway.deployments.model import Copies, Deployed, Workload
+from herdgate_gateway.deployments.model import Copies, Deployed, Scaler, Workload
 from herdgate_gateway.deployments.readers.commands import ping_s, role_of
 from herdgate_gateway.deployments.readers.containers import Container, settings_of, stop_s_of
+from herdgate_gateway.deployments.readers.scaling import Scaling
 from herdgate_gateway.deployments.trees import Tree, at, number, table, tables, text, texts
 
 __all__ = ["copies_of", "is_task", "read_task"]
@@ -24,12 +25,15 @@ def is_task(tree: object) -> bool:
     return bool(at(tree, "containerDefinitions") or at(tree, "taskDefinition", "containerDefinitions"))
 
 
-def read_task(where: str, tree: Tree, own: Path | None, copies: Copies | None = None) -> Deployed:
+def read_task(
+    where: str, tree: Tree, own: Path | None, copies: Copies | None = None, scaler: Scaler | None = None
+) -> Deployed:
     """The model of a task definition.
 
     Args:
         own: settings of gateways whose own cannot be seen.
         copies: of its service; None: not known.
+        scaler: of its service; None: there is none.
     """
     task = table(tree, "taskDefinition") or tree
     found = Deployed()
@@ -49,6 +53,7 @@ def read_task(where: str, tree: Tree, own: Path | None, copies: Copies | None = 
                 grace="stopTimeout",
                 most_grace_s=_FARGATE_STOP_S if is_fargate else None,
                 copies=copies,
+                scaler=scaler,
                 settings=settings,
                 stop_s=stop_s_of(inside) if role == "worker" else None,
             )
@@ -63,14 +68,24 @@ def _container(container: Tree, words: tuple[str, ...]) -> Container:
     return Container(words, known, frozenset(hidden), lambda _: None)
 
 
-def copies_of(service: Tree) -> Copies | None:
-    """Of a service, keys as the API has them; None: only AWS knows."""
+def copies_of(service: Tree, scaling: Scaling | None = None) -> Copies | None:
+    """Of a service, keys as the API has them; None: only AWS knows.
+
+    Args:
+        scaling: what changes their number; None: nothing does.
+    """
     wanted = number(service, "desiredCount") if "desiredCount" in service else 1.0
-    if wanted is None:
+    least, most = (wanted, wanted) if scaling is None else (scaling.least, scaling.most)
+    if least is None or most is None:
         return None
-    count, how = int(wanted), table(service, "deploymentConfiguration")
+    how = table(service, "deploymentConfiguration")
+    away, _ = _replaced(how, int(least))
+    return Copies(int(least), int(most), away, max(1, min(int(most), sum(_replaced(how, int(most))))), 0.0)
+
+
+def _replaced(how: Tree, count: int) -> tuple[int, int]:
+    """How many may be missing of so many during a rollout, and how many may be there beyond them."""
     healthy, most = number(how, "minimumHealthyPercent"), number(how, "maximumPercent")
     kept = math.ceil(count * (_LEAST_HEALTHY if healthy is None else healthy) / 100)
     extra = math.floor(count * (_MOST if most is None else most) / 100) - count
-    away = max(0, count - kept)
-    return Copies(count, count, away, max(1, min(count, away + max(0, extra))), 0.0)
+    return max(0, count - kept), max(0, extra)

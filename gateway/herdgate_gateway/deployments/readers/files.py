@@ -1,5 +1,6 @@
 """One file or folder, whatever it is: told by what stands in it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +18,45 @@ from herdgate_gateway.errors import HerdgateError
 __all__ = ["read"]
 
 
-def read(path: Path, own: Path | None) -> Deployed:
+def read(path: Path, own: Path | None, given: Mapping[str, object]) -> Deployed:
     """What a file or folder deploys.
 
     Args:
         own: settings of gateways whose own cannot be seen.
+        given: values of the parameters of templates.
 
     Raises:
         HerdgateError: it cannot be read, or is nothing that is known here.
     """
     if not path.is_dir():
-        return _read_documents(str(path), read_documents(path), own)
+        return _read_documents(str(path), read_documents(path), own, given)
     if is_kustomization(path):
         return read_objects(str(path), render(path), own)
     files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
     if not files:
         raise HerdgateError(f"{path}: has neither a kustomization nor manifests in it; give a folder that has")
-    return _read_documents(str(path), [each for file in files for each in read_documents(file)], own)
+    return _read_documents(str(path), [each for file in files for each in read_documents(file)], own, given)
 
 
-def _read_documents(where: str, documents: list[Any], own: Path | None) -> Deployed:
+def _read_documents(where: str, documents: list[Any], own: Path | None, given: Mapping[str, object]) -> Deployed:
     objects = [each for each in documents if is_object(each)]
     found = read_objects(where, objects, own)
     for each in documents:
         if each not in objects:
-            found += _read_other(where, each, own)
+            found += _read_other(where, each, own, given)
     if not documents:
         raise HerdgateError(f"{where}: is empty; give a file that says something")
     return found
 
 
-def _read_other(where: str, tree: Tree, own: Path | None) -> Deployed:
+def _read_other(where: str, tree: Tree, own: Path | None, given: Mapping[str, object]) -> Deployed:
     if is_task(tree):
         return read_task(where, tree, own)
     if is_template(tree):
-        return read_template(where, tree, own)
+        return read_template(where, tree, own, given)
     if list(tables(tree, "Attributes")):
         return Deployed(balancers=(balancer_of(where, attributes(tree)),))
     raise HerdgateError(
         f"{where}: is nothing known here; give manifests of Kubernetes, an ECS task definition, "
-        "a CloudFormation template, or attributes of a target group or balancer"
+        "a CloudFormation template, values of its parameters, or attributes of a target group or balancer"
     )

@@ -65,11 +65,15 @@ def most_sockets(settings: Settings) -> int | None:
 
 
 def trigger_of(case: Case) -> Trigger:
-    """What begins a drain here: preStop, the early sign of a balancer, or nothing but SIGTERM."""
-    hook = case.workload.prestop
+    """What begins a drain here: preStop, an early sign of a balancer, a file, or nothing but SIGTERM."""
+    hook, settings = case.workload.prestop, case.workload.settings
     if hook is not None and hook.drains:
         return "call"
-    return "sign" if not case.workload.is_pod and case.deregistration_s is not None else "sigterm"
+    if settings is None or case.workload.is_pod or case.deregistration_s is None:
+        return "sigterm"
+    if settings.drain.aws.settings() is not None:
+        return "sign"
+    return "sigterm" if settings.drain.file is None else "file"
 
 
 def within_s(workload: Workload, settings: DrainSettings, trigger: Trigger) -> float:

@@ -83,9 +83,15 @@ RULES = (
         fault=timers.balancer_cuts,
     ),
     Rule(
+        id="no-early-sign",
+        reason="ECS sends SIGTERM only when the balancer has cut what was left: nobody is moved, all come together",
+        fix="set drain.aws.ecs = true, or drain.aws.target_groups, and the rights that docs/deploy.md names",
+        fault=timers.no_early_sign,
+    ),
+    Rule(
         id="sign-outlives-deregistration",
         reason="the drain plans with time that the balancer does not give",
-        fix="set drain.sign_s below the deregistration delay",
+        fix="set drain.sign_s below the deregistration delay, by 2.5 times drain.aws.every_s at least",
         fault=timers.sign_too_late,
     ),
     Rule(
@@ -169,7 +175,7 @@ RULES = (
     Rule(
         id="scale-in-drops-many",
         reason="those that end at once share one pace, and their clients are moved again when the next ones go",
-        fix="behavior.scaleDown.policies: one pod per 120 s, after 300 s",
+        fix="one at a time: behavior.scaleDown.policies of one pod per 120 s; DisableScaleIn and a step of -1 on ECS",
         fault=shape.scaler_drops,
         severity="warning",
     ),

@@ -2,10 +2,18 @@
 
 import math
 
-from herdgate_gateway.deployments.rules.drains import drain_of, drain_settings, rollout_s, trigger_of, within_s
+from herdgate_gateway.deployments.rules.drains import (
+    Drain,
+    drain_of,
+    drain_settings,
+    rollout_s,
+    trigger_of,
+    within_s,
+)
 from herdgate_gateway.deployments.rules.rule import Case
 
 __all__ = [
+    "FOUND_WITHIN",
     "PROPAGATION_S",
     "SPARE_S",
     "balancer_cuts",
@@ -15,6 +23,7 @@ __all__ = [
     "drain_too_slow",
     "grace",
     "grace_too_long",
+    "no_early_sign",
     "no_limit",
     "no_prestop",
     "propagation",
@@ -29,6 +38,9 @@ SPARE_S = 5.0
 
 PROPAGATION_S = 10.0
 """Before all nodes and balancers know that a pod is leaving."""
+
+FOUND_WITHIN = 2.5
+"""A sign is found within so many times `drain.aws.every_s`, at most."""
 
 
 def grace(case: Case) -> str | None:
@@ -96,7 +108,7 @@ def deregistration_outlives(case: Case) -> str | None:
 
 def balancer_cuts(case: Case) -> str | None:
     """Sockets cut by a balancer that the drain has not come to."""
-    balancer_s, drain = case.deregistration_s, drain_of(case)
+    balancer_s, drain = case.deregistration_s, _drain(case)
     if balancer_s is None or drain is None or drain.trigger == "sigterm" or drain.whole_s <= balancer_s:
         return None
     if drain.moving_s > drain.left_s:  # told as such
@@ -110,7 +122,25 @@ def sign_too_late(case: Case) -> str | None:
     if workload.settings is None or balancer_s is None or trigger_of(case) != "sign":
         return None
     sign_s = drain_settings(workload.settings).sign_s
-    return f"drain.sign_s is {sign_s:g} s, the deregistration delay {balancer_s:g} s" if sign_s > balancer_s else None
+    found_s = FOUND_WITHIN * workload.settings.drain.aws.every_s
+    if found_s + sign_s <= balancer_s:
+        return None
+    return (
+        f"a sign is found within {found_s:g} s, drain.sign_s is {sign_s:g} s, the deregistration delay {balancer_s:g} s"
+    )
+
+
+def no_early_sign(case: Case) -> str | None:
+    """Told by SIGTERM alone, when its balancer has cut all that was left."""
+    workload, balancer_s = case.workload, case.deregistration_s
+    if workload.settings is None or workload.is_pod or balancer_s is None or trigger_of(case) != "sigterm":
+        return None
+    return f"the balancer cuts after {balancer_s:g} s, SIGTERM comes behind that, and drain.aws watches for no sign"
+
+
+def _drain(case: Case) -> Drain | None:
+    """Of one gateway; None: it cannot be told, or nobody is left for it."""
+    return None if no_early_sign(case) else drain_of(case)
 
 
 def no_limit(case: Case) -> str | None:
@@ -121,7 +151,7 @@ def no_limit(case: Case) -> str | None:
 
 def drain_too_slow(case: Case) -> str | None:
     """More sockets than can be moved in time."""
-    drain = drain_of(case)
+    drain = _drain(case)
     if drain is None or drain.moving_s <= drain.left_s:
         return None
     needed = f"{drain.sockets:,} sockets at {drain.per_s:g}/s need {drain.moving_s:.4g} s"
@@ -132,7 +162,7 @@ def drain_too_slow(case: Case) -> str | None:
 
 def rollout_too_fast(case: Case) -> str | None:
     """One gateway can be moved in time, but a rollout moves several."""
-    drain, copies = drain_of(case), case.workload.copies
+    drain, copies = _drain(case), case.workload.copies
     if drain is None or copies is None or drain.moving_s > drain.left_s:
         return None
     slowest_s = rollout_s(drain, copies.most, copies.at_once, copies.apart_s)
