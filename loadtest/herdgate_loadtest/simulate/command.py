@@ -12,14 +12,14 @@ from typing import Annotated
 import typer
 
 from herdgate_loadtest.engine import parse_behaviour
-from herdgate_loadtest.errors import ConfigurationError, HerdgateError
+from herdgate_loadtest.errors import ConfigurationError, HerdgateError, UnreadableError
+from herdgate_loadtest.input_file import printable
 from herdgate_loadtest.simulate.herd import simulate as play
 from herdgate_loadtest.simulate.outcome import Outcome
 from herdgate_loadtest.simulate.picture import as_html, as_svg
 from herdgate_loadtest.simulate.reading import read_scenario
 from herdgate_loadtest.simulate.report import as_json, as_text, beyond
 from herdgate_loadtest.simulate.scenario import Scenario
-from herdgate_loadtest.vet.errors import UnreadableError
 
 __all__ = ["simulate"]
 
@@ -94,7 +94,7 @@ def _read(file: str) -> Scenario:
         return read_scenario(file)
     except UnreadableError as error:
         for fault in error.faults:
-            typer.echo(f"herdgate: {file}: {fault}", err=True)
+            typer.echo(f"herdgate: {printable(file)}: {fault}", err=True)
         sys.exit(2)
 
 

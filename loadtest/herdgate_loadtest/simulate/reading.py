@@ -7,23 +7,21 @@ import difflib
 import math
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from herdgate.core.limits import Limits
 from herdgate.core.numbers import LEAST_RATE, MOST_RATE
 from herdgate_loadtest.engine import BEHAVIOURS, parse_behaviour
-from herdgate_loadtest.errors import ConfigurationError
+from herdgate_loadtest.errors import ConfigurationError, UnreadableError
+from herdgate_loadtest.input_file import decoded, read_file
 from herdgate_loadtest.simulate.scenario import Failure, GatewayDown, RateChange, Scenario, Worker, WorkerKilled
 from herdgate_loadtest.simulate.table import Table
-from herdgate_loadtest.vet.errors import UnreadableError
 
 __all__ = ["KEYS", "MOST_CLIENTS", "parse_scenario", "read_scenario"]
 
 MOST_CLIENTS = 10_000_000
-_MOST_BYTES = 1 << 20
 _MOST_GATEWAYS, _MOST_WORKERS, _MOST_FAILURES = 1_000, 1_000, 10_000
-_LONGEST_S = 1_000_000.0
+_LONGEST_S = 1_000_000
 _CALENDAR = ("burst", "hold_s", "grace_s", "hint_cap_s", "horizon_s")
 KEYS = (
     *("clients", "rate", "seed", "spread_s", "max_wait_s", "max_held", "gateways", "answers_per_s", "until_s"),
@@ -42,17 +40,9 @@ def read_scenario(file: str) -> Scenario:
     Raises:
         UnreadableError: it cannot be opened, is no TOML, or something in it is wrong; it names every fault.
     """
+    text = decoded(read_file(file))
     try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise UnreadableError([f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
-    if len(content) > _MOST_BYTES:
-        raise UnreadableError(["is larger than 1 MiB, which no scenario is; name the right file"])
-    try:
-        table = tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UnreadableError([f"is not UTF-8, from byte {error.start:,} on"]) from None
+        table = tomllib.loads(text)
     except RecursionError:
         raise UnreadableError(["is nested too deeply"]) from None
     except ValueError as error:

@@ -1,5 +1,6 @@
 """A table of a TOML file, read value by value. What is wrong is collected, and what it is by default taken instead."""
 
+import datetime as dt
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
@@ -83,13 +84,14 @@ class Table:
                 self.faults.append(f"{self._path(key)}: nobody knows this key here; {way_out}")
 
     def _is_right(self, key: str, unit: str, least: float, most: float, needed: bool, *, whole: bool = False) -> bool:
-        if key not in self.values:
-            if needed:
-                way_out = f"write {unit}, from {least:_} to {most:_}"
-                self.faults.append(ConfigurationError(self._path(key), "nothing", way_out))
+        value = self.values.get(key)  # TOML has no null
+        if value is None and not needed:
             return False
         try:
-            check_number(self._path(key), _shown(self.values[key]), unit=unit, least=least, most=most, whole=whole)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                given = "nothing" if value is None else _shown(value)
+                raise ConfigurationError(self._path(key), given, f"write {unit}, from {least:_} to {most:_}")
+            check_number(self._path(key), value, unit=unit, least=least, most=most, whole=whole)
         except ConfigurationError as error:
             self.faults.append(error)
             return False
@@ -100,5 +102,11 @@ class Table:
 
 
 def _shown(value: object) -> object:
-    """A value as it is told; tables and lists are not written out."""
+    """A value as TOML has it; tables, lists and dates are not written out."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return repr(value)  # "5" is not 5
+    if isinstance(value, (dt.date, dt.time)):
+        return "a date or a time"
     return "a table" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else value

@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from herdgate_loadtest.errors import ConfigurationError
-from herdgate_loadtest.vet.errors import UnreadableError
-from herdgate_loadtest.vet.faults import read_faults
-from herdgate_loadtest.vet.model import Client
-from herdgate_loadtest.vet.names import meaning_of, nearest
+from herdgate_loadtest.errors import ConfigurationError, UnreadableError
+from herdgate_loadtest.vet.faults import read_faults, short
+from herdgate_loadtest.vet.model import Client, Policy
+from herdgate_loadtest.vet.names import lacks_unit, meaning_of, nearest
 from herdgate_loadtest.vet.numbers import client_of
 from herdgate_loadtest.vet.presets import PRESETS
 from herdgate_loadtest.vet.settings import Settings
@@ -26,7 +25,10 @@ _MATTERS = (
     frozenset({"reset_on", "reset_after_ms"}),
     frozenset({"delays_ms", "initial_interval_ms", "multiplier", "max_interval_ms"}),
     frozenset({"retry_statuses", "fatal_statuses"}),
+    frozenset({"retry_close_codes", "fatal_close_codes"}),
 )
+_MOST_KEYS = 200  # there are not even forty settings
+_MOST_FAULTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,10 @@ def client_in(written: Mapping[str, tuple[str, Any]], preset: str | None = None)
     """The client of settings: their keys without a prefix, and values, by the names they were written under.
 
     Raises:
-        UnreadableError: with every fault that they have.
+        UnreadableError: with every fault that they have, or the first 50.
     """
+    if len(written) > _MOST_KEYS:
+        raise UnreadableError([f"has {len(written):,} keys, which no settings have; name their section with --key"])
     faults: list[str] = []
     values, names = _by_setting(written, faults)
     below = _preset(preset or values.pop("preset", None), faults)
@@ -76,9 +80,9 @@ def client_in(written: Mapping[str, tuple[str, Any]], preset: str | None = None)
         settings = Settings.model_validate(_merged(values, below))
     except ValidationError as error:
         faults.extend(read_faults(error, names))
-        raise UnreadableError(faults) from None
+        raise UnreadableError(_first(faults)) from None
     if faults:
-        raise UnreadableError(faults)
+        raise UnreadableError(_first(faults))
     client = client_of(settings)
     return Known(client, tuple(_effective(settings, client, values)))
 
@@ -86,8 +90,8 @@ def client_in(written: Mapping[str, tuple[str, Any]], preset: str | None = None)
 def _by_setting(written: Mapping[str, tuple[str, Any]], faults: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
     values: dict[str, Any] = {}
     names: dict[str, str] = {}
-    for name, (key, value) in written.items():
-        meaning = meaning_of(key)
+    for whole, (key, value) in written.items():
+        name, meaning = short(whole), meaning_of(key)
         if meaning is None:
             faults.append(_unknown(name, key))
         elif meaning.setting in names:
@@ -97,8 +101,15 @@ def _by_setting(written: Mapping[str, tuple[str, Any]], faults: list[str]) -> tu
     return values, names
 
 
+def _first(faults: list[str]) -> list[str]:
+    more = len(faults) - _MOST_FAULTS
+    return faults if more <= 0 else [*faults[:_MOST_FAULTS], f"and {more:,} more"]
+
+
 def _unknown(name: str, key: str) -> str:
-    likely = nearest(key)
+    if lacks_unit(key):
+        return f"{name}: says no unit; end its name in _ms or _s"
+    likely = nearest(short(key))
     return f"{name}: nobody knows this setting; " + (f"is it {likely}?" if likely else "leave it out")
 
 
@@ -126,9 +137,18 @@ def _effective(settings: Settings, client: Client, values: Mapping[str, Any]) ->
         "jitter": client.jitter if client.strategy == "proportional" else None,
         "min_delay_ms": 1e3 * client.least_s,
         "honour_retry_after": client.honours_hints,
+        "retry_close_codes": _retried(client.close_codes),
+        "fatal_close_codes": sorted(client.close_codes.fatal),
+        "retry_statuses": _retried(client.statuses),
+        "fatal_statuses": sorted(client.statuses.fatal),
     }
     for name, value in settings.model_dump(mode="json").items():
         source: Literal["file", "preset", "default"] = "default"
         if name in settings.model_fields_set:
             source = "file" if name in values else "preset"
         yield Effective(name, follows.get(name, value), source)
+
+
+def _retried(policy: Policy) -> list[int] | Literal["all"]:
+    """All, of course, but the fatal ones."""
+    return "all" if policy.retried is None else sorted(policy.retried)

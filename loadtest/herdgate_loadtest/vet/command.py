@@ -77,5 +77,13 @@ def _check(
 
 
 def _write(report: bytes) -> None:
-    sys.stdout.buffer.write(report)
-    sys.stdout.buffer.flush()
+    """Past the buffer of `sys.stdout`, which would try once more, and fail, when the process ends."""
+    if sys.stdout is None:
+        raise HerdgateError("vet: standard output is closed")
+    try:
+        with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+            out.write(report)
+    except BrokenPipeError:  # whoever reads it has enough
+        raise
+    except OSError as error:
+        raise HerdgateError(f"vet: standard output cannot be written: {error.strerror}") from None

@@ -13,8 +13,8 @@ Backoff And Jitter" (AWS Architecture Blog, 2015):
 
 With `jitter_before_cap` the cap comes last, so that what is drawn beyond it falls on the cap itself. A client of a
 language computes the power with that language's numbers, unless it caps first: `int64` nanoseconds in Go, `int`
-milliseconds in Java, a double and a timer of 32 bits in JavaScript, a float that raises in Python. 0: at once;
-infinite: never again.
+milliseconds in Java, a double of milliseconds and a timer of 32 bits in JavaScript, a float of seconds that raises in
+Python. 0: at once; infinite: never again.
 """
 
 import math
@@ -121,7 +121,8 @@ def _in_language_s(client: "Client", steps: int) -> float:
     if client.initial_s == 0 or client.multiplier == 0:
         return client.initial_s if steps == 0 else 0.0
     exponent = math.log2(client.initial_s) + steps * math.log2(client.multiplier)
-    x = 2.0**exponent if exponent < _DOUBLE_LOG2 else math.inf
+    most = _DOUBLE_LOG2 - (math.log2(1e3) if client.language == "js" else 0)
+    x = 2.0**exponent if exponent < most else math.inf
     if client.language == "python":
         return x
     if client.language == "js":

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from herdgate_loadtest.vet.errors import UnreadableError
+from herdgate_loadtest.errors import UnreadableError
 from herdgate_loadtest.vet.names import meaning_of
 
 __all__ = ["parse_lines", "settings_among"]

@@ -13,7 +13,8 @@ from herdgate_loadtest.vet.verdict import Unreadable, Vetted
 
 __all__ = ["as_junit"]
 
-_match_illegal = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
+_match_illegal = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""XML 1.0, section 2.2; controls that it only discourages too."""
 
 
 def as_junit(results: Sequence[Vetted | Unreadable]) -> bytes:
@@ -59,7 +60,7 @@ def _add_figures(suite: ET.Element, result: Vetted) -> None:
     for figure, bound in BOUNDS.items():
         case = _case(suite, f"fleet.{figure}")
         if figure in beyond:
-            message = f"{beyond[figure].value:.3g}, may be {bound.most:g}"
+            message = f"{beyond[figure].shown}, may be {bound.most:g}"
             ET.SubElement(case, "failure", message=message, type=figure).text = f"{bound.what}\nwhy: {bound.why}"
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SETTINGS", "Meaning", "meaning_of", "nearest"]
+__all__ = ["SETTINGS", "Meaning", "lacks_unit", "meaning_of", "nearest"]
 
 _DURATIONS = frozenset(
     {
@@ -92,6 +92,8 @@ _SILENT = frozenset(
     {
         *("url", "uri", "path", "protocols", "transports", "debug", "timeout", "timeout_interval", "connect_timeout"),
         *("connection_timeout", "rejoin_after", "heartbeat_interval", "ping_interval", "ping_timeout", "reconnection"),
+        *("max_enqueued_messages", "start_closed", "automatic_open", "binary_type", "auto_connect", "force_new"),
+        *("multiplex", "resync_interval", "max_server_ping_delay", "heartbeat_timeout"),
     }
 )
 
@@ -131,6 +133,12 @@ def meaning_of(key: str) -> Meaning | None:
         return Meaning(None)
     name = _OTHER_WORDS.get(snake, snake)
     return Meaning(name) if name in _PLAIN else None
+
+
+def lacks_unit(key: str) -> bool:
+    """Whether `key` would be a duration if its name ended in a unit."""
+    snake = _snake(key)
+    return _OTHER_WORDS.get(snake, snake) in _DURATIONS
 
 
 def nearest(key: str) -> str:

@@ -56,8 +56,13 @@ def client_of(settings: Settings) -> Client:
 
 
 def _said(settings: Settings) -> frozenset[str]:
-    obeys = {"honour_retry_after"} if settings.strategy == "hints" else set()
-    return frozenset(settings.model_fields_set | obeys)
+    """What was said, and what follows from it: a fixed delay says how short it is."""
+    said = set(settings.model_fields_set)
+    if settings.strategy == "hints":
+        said.add("honour_retry_after")
+    if _strategy(settings) == "none" and "initial_interval_ms" in said:
+        said.add("min_delay_ms")
+    return frozenset(said)
 
 
 def _strategy(settings: Settings) -> Strategy:

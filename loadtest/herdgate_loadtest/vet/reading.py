@@ -1,11 +1,10 @@
 """Tables out of files and standard input: JSON, TOML, YAML, or lines of KEY=VALUE.
 
-Rules: whatever is in a file, the outcome is a table or an `UnreadableError`. A key that stands twice in one table is
+Rules: whatever is in a text, the outcome is a table or an `UnreadableError`. A key that stands twice in one table is
 a fault.
 """
 
 import json
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,32 +13,13 @@ from typing import Any
 
 import yaml
 
+from herdgate_loadtest.errors import UnreadableError
+from herdgate_loadtest.input_file import decoded
 from herdgate_loadtest.vet.environment import parse_lines
-from herdgate_loadtest.vet.errors import UnreadableError
 
-__all__ = ["FORMATS", "format_of", "parse_table", "read_bytes"]
+__all__ = ["FORMATS", "format_of", "parse_table"]
 
-_MOST_BYTES = 1 << 20
 _ENDINGS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".env": "env"}
-
-
-def read_bytes(file: str) -> bytes:
-    """What is in a file; `-` is standard input.
-
-    Raises:
-        UnreadableError: it cannot be opened, or is larger than 1 MiB.
-    """
-    try:
-        if file == "-":
-            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with Path(file).open("rb") as opened:
-                content = opened.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise UnreadableError([f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
-    if len(content) > _MOST_BYTES:
-        raise UnreadableError(["is larger than 1 MiB, which no settings are; name the right file"])
-    return content
 
 
 def format_of(file: str, given: str | None) -> str:
@@ -64,9 +44,7 @@ def parse_table(content: bytes, form: str) -> Mapping[str, Any]:
         UnreadableError: it is not of that format, or no table.
     """
     try:
-        table = FORMATS[form](content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UnreadableError([f"is not UTF-8, from byte {error.start:,} on"]) from None
+        table = FORMATS[form](decoded(content))
     except RecursionError:
         raise UnreadableError(["is nested too deeply"]) from None
     except (ValueError, yaml.YAMLError) as error:
@@ -77,7 +55,12 @@ def parse_table(content: bytes, form: str) -> Mapping[str, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    text = str(error)
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        what = ", ".join(filter(None, (error.context, error.problem)))
+        text = f"{what} (at line {mark.line + 1}, column {mark.column + 1})"
+    return " ".join(text.split())[:200]
 
 
 def _json(text: str) -> Any:
@@ -100,7 +83,18 @@ def _refuse_twice(keys: Iterable[str]) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which takes the last of two equal keys, made to refuse them."""
+    """The safe loader, made to refuse two equal keys, of which it takes the last, and a value that is not of its tag.
+
+    `!!int ''` and the like would raise whatever int() and its kin raise inside.
+    """
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            why = f", {error}" if isinstance(error, ValueError) else ""  # the others speak of PyYAML's own code
+            problem = f"found no {node.tag.rpartition(':')[2]}{why}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         _refuse_twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))

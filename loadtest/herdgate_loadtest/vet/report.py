@@ -2,16 +2,20 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from herdgate_loadtest.input_file import printable
 from herdgate_loadtest.vet.attempts import Attempt, attempts_of
 from herdgate_loadtest.vet.verdict import Unreadable, Vetted, worst
 
 __all__ = ["as_json", "as_text"]
 
 Result = Vetted | Unreadable
+
+_match_unprintable = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def as_json(results: Sequence[Result], seed: int, attempts: int) -> bytes:
@@ -22,8 +26,12 @@ def as_json(results: Sequence[Result], seed: int, attempts: int) -> bytes:
         "clients": [_object(result, seed, attempts) for result in results],
     }
     text = json.dumps(_finite(report), ensure_ascii=False, indent=2, allow_nan=False)
-    # A lone surrogate, of a file's name, has no UTF-8: its escape is valid JSON.
-    return (text + "\n").encode("utf-8", errors="backslashreplace")
+    return (_match_unprintable.sub(_escaped, text) + "\n").encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """As JSON can say it, where a terminal would obey it, or UTF-8 has no bytes for it; it is inside of a text."""
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _object(result: Result, seed: int, attempts: int) -> dict[str, Any]:
@@ -58,16 +66,16 @@ def _finite(value: Any) -> Any:
 def as_text(results: Sequence[Result], seed: int, attempts: int) -> bytes:
     """For people: verdict, findings with reason and fix, what the fleet did, settings in force."""
     parts = ["\n".join(_lines(result, seed, attempts)) for result in results]
-    return ("\n\n".join(parts) + "\n").encode("utf-8", errors="backslashreplace")
+    return ("\n\n".join(parts) + "\n").encode()
 
 
 def _lines(result: Result, seed: int, attempts: int) -> Iterator[str]:
     if isinstance(result, Unreadable):
-        yield f"{result.source}: unreadable"
+        yield f"{printable(result.source)}: unreadable"
         yield from (f"  {fault}" for fault in result.faults)
         return
     name = f" ({result.known.client.client_id})" if result.known.client.client_id else ""
-    yield f"{result.source}{name}: {result.verdict}"
+    yield f"{printable(result.source)}{name}: {result.verdict}"
     for finding in result.findings:
         yield f"  {finding.severity} {finding.rule}: {finding.detail}"
         yield f"    why: {finding.reason}"
@@ -86,7 +94,7 @@ def _fleet_lines(result: Vetted) -> Iterator[str]:
     yield f"  fleet of 2,000 at 100 a second: {back}{gone}; at most {100 * figures.peak_share:.3g} % within 100 ms"
     yield f"    let in and dropped, over and over, each comes back after {figures.flap_wait_s:.3g} s"
     for each in result.exceeded:
-        yield f"  error fleet {each.figure}: {each.value:.3g}, may be {each.bound.most:g}: {each.bound.what}"
+        yield f"  error fleet {each.figure}: {each.shown}, may be {each.bound.most:g}: {each.bound.what}"
         yield f"    why: {each.bound.why}"
 
 

@@ -26,6 +26,12 @@ def _no_limit(value: Any) -> Any:
     return None if isinstance(value, float) and value == math.inf else value
 
 
+def _share(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("write a share, 0 to 1; whether there is any jitter is use_jitter")
+    return value
+
+
 def _printable(value: str) -> str:
     if not value.isprintable():
         raise ValueError("write printable text, in one line")
@@ -87,7 +93,7 @@ class Settings(_Table):
     client_id: Text | None = None
     strategy: Literal["none", "full", "equal", "proportional", "decorrelated", "hints"] = "full"
     use_jitter: bool = True
-    jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
+    jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_share)] = 0.5
     initial_interval_ms: Milliseconds = 1000.0
     multiplier: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 2.0
     max_interval_ms: NoneOrMilliseconds = 30_000.0
@@ -128,6 +134,8 @@ class Settings(_Table):
             raise ValueError("use_jitter and jitter contradict each other; write one of them")
         if "jitter" in said and "strategy" in said and self.strategy not in {"proportional", "none"}:
             raise ValueError("jitter is a share of the delay, of the strategy proportional; leave it or strategy out")
+        if self.strategy == "decorrelated" and self.delays_ms is not None:
+            raise ValueError("delays_ms and strategy decorrelated contradict each other; write one of them")
         if self.strategy == "hints" and not self.honour_retry_after:
             raise ValueError("strategy hints and honour_retry_after contradict each other; write one of them")
         if self.reset_on != "stable" and {"reset_on", "reset_after_ms"} <= said:

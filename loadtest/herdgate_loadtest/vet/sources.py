@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from herdgate_loadtest.errors import UnreadableError
+from herdgate_loadtest.input_file import read_file, read_standard_input
 from herdgate_loadtest.vet.clients import client_in, section_of
 from herdgate_loadtest.vet.environment import settings_among
-from herdgate_loadtest.vet.errors import UnreadableError
-from herdgate_loadtest.vet.reading import format_of, parse_table, read_bytes
+from herdgate_loadtest.vet.reading import format_of, parse_table
 from herdgate_loadtest.vet.verdict import Unreadable, Vetted, vet_client
 
 __all__ = ["Wanted", "vet_all"]
@@ -54,7 +55,7 @@ def _written(wanted: Wanted, file: str | None) -> Written:
     if file is None:
         return {} if wanted.env is None else settings_among(os.environ, wanted.env)
     form = format_of(file, wanted.form)
-    table = parse_table(read_bytes(file), form)
+    table = parse_table(read_standard_input() if file == "-" else read_file(file), form)
     if form == "env":
         return settings_among(table, wanted.key)
     return {str(key): (str(key), value) for key, value in section_of(table, wanted.key).items()}

@@ -37,6 +37,6 @@ def test_every_key_is_on_the_page() -> None:
 
 
 def test_agreement_is_told_of_behaviours_that_there_are() -> None:
-    told = re.findall(r"^\| `(\w+)` \| \d+\.\d+, ", PAGE, re.MULTILINE)
+    told = re.findall(r"^\| `(\w+)` \| [-+]?\d+\.\d+(?: %)?, ", PAGE, re.MULTILINE)
     assert len(told) == 10
     assert set(told) <= set(BEHAVIOURS)

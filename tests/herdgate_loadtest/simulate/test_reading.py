@@ -1,14 +1,15 @@
 """Scenarios in files: what they mean, and that each fault is one line that tells the way out."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from herdgate.core.limits import Limits
+from herdgate_loadtest.errors import UnreadableError
 from herdgate_loadtest.simulate.reading import parse_scenario, read_scenario
 from herdgate_loadtest.simulate.scenario import GatewayDown, RateChange, Scenario, Worker, WorkerKilled
-from herdgate_loadtest.vet.errors import UnreadableError
 
 LEAST: dict[str, Any] = {"clients": 10, "rate": 5}
 
@@ -97,7 +98,9 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "text": ({"clients": "10"}, "clients: got '10'; write a whole number of clients, from 1 to 10_000_000"),
     "half a client": ({"clients": 1.5}, "clients: got 1.5; write a whole number of clients, from 1 to 10_000_000"),
     "no client": ({"clients": 0}, "clients: got 0; write a whole number of clients, from 1 to 10_000_000"),
-    "truth": ({"rate": True}, "rate: got True; write admissions per second, from 1e-09 to 1_000_000_000"),
+    "truth": ({"rate": True}, "rate: got true; write admissions per second, from 1e-09 to 1_000_000_000"),
+    "table": ({"rate": {}}, "rate: got a table; write admissions per second, from 1e-09 to 1_000_000_000"),
+    "date": ({"seed": date(2026, 11, 30)}, "seed: got a date or a time; write a whole number, from 0 to "),
     "no rate": ({"rate": 0}, "rate: got 0; write admissions per second, from 1e-09 to 1_000_000_000"),
     "not a number": ({"rate": float("nan")}, "rate: got nan; write admissions per second, from 1e-09 to 1_000_000_000"),
     "small burst": (
@@ -110,7 +113,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "horizon_s: got 600.0; write seconds, hint_cap_s at least, from 700 to 3_600",
     ),
     "hold": ({"hold_s": -1}, "hold_s: got -1; write seconds, from 0 to 3_600"),
-    "wait": ({"max_wait_s": "long"}, "max_wait_s: got 'long'; write seconds, from 0 to 1_000_000.0"),
+    "wait": ({"max_wait_s": "long"}, "max_wait_s: got 'long'; write seconds, from 0 to 1_000_000"),
     "gateways": ({"gateways": 0}, "gateways: got 0; write a whole number of gateways, from 1 to 1_000"),
     "answers": ({"answers_per_s": 0}, "answers_per_s: got 0; write answers per second, from 1e-09 to 1_000_000_000"),
     "shares": ({"behaviours": {"obey": 0.5}}, "behaviours: their shares add up to 0.5; make them add up to 1"),
@@ -124,7 +127,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"behaviours": {"fixed:soon": 1}},
         "behaviours: got fixed:soon; write the interval in seconds, as in fixed:15",
     ),
-    "behaviours": ({"behaviours": "obey"}, "behaviours: got obey; write shares, as in obey = 1.0"),
+    "behaviours": ({"behaviours": "obey"}, "behaviours: got 'obey'; write shares, as in obey = 1.0"),
     "workers": ({"workers": 2}, "workers: got 2; write tables, each as [[workers]]"),
     "worker": ({"workers": {"capacity": 3}}, "workers: got a table; write tables, each as [[workers]]"),
     "capacity": (
@@ -148,7 +151,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"failures": [{"at_s": 1, "gateway": 1, "rate": 3}]},
         "failures[0]: got gateway and rate; write one of gateway, worker and rate",
     ),
-    "when": ({"failures": [{"rate": 1}]}, "failures[0].at_s: got nothing; write seconds, from 0 to 1_000_000.0"),
+    "when": ({"failures": [{"rate": 1}]}, "failures[0].at_s: got nothing; write seconds, from 0 to 1_000_000"),
     "too late": (
         {"until_s": 60, "failures": [{"at_s": 61, "rate": 1}]},
         "failures[0].at_s: got 61; write seconds, from 0 to 60.0",
@@ -191,7 +194,7 @@ CONTENTS = {
     "no TOML": (b"clients = ", "is not TOML: "),
     "twice": (b"clients = 1\nclients = 2\n", "is not TOML: "),
     "no UTF-8": (b"# \xff\n", "is not UTF-8, from byte 2 on"),
-    "too large": (b"#" * (1 << 20) + b"\n", "is larger than 1 MiB, which no scenario is; name the right file"),
+    "too large": (b"#" * (1 << 20) + b"\n", "is larger than 1 MiB; name the right file"),
 }
 
 

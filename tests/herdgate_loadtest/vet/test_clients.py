@@ -2,20 +2,22 @@
 
 import math
 import random
+from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdgate_loadtest.errors import UnreadableError
 from herdgate_loadtest.vet.clients import section_of
-from herdgate_loadtest.vet.errors import UnreadableError
 from herdgate_loadtest.vet.model import Policy
 from herdgate_loadtest.vet.names import SETTINGS, meaning_of
 from herdgate_loadtest.vet.presets import PRESETS
+from herdgate_loadtest.vet.rules import findings
 from herdgate_loadtest.vet.settings import Settings
 from tests.herdgate_loadtest.vet.configurations import configuration
-from tests.herdgate_loadtest.vet.vetting import client, errors, known
+from tests.herdgate_loadtest.vet.vetting import client, errors, known, warnings_of
 
 
 def faults(settings: dict[str, Any], preset: str | None = None) -> list[str]:
@@ -75,7 +77,7 @@ def test_every_setting_is_known_by_its_own_name() -> None:
     ("settings", "expected"),
     [
         ({"multiplier": "2"}, ["multiplier: got '2'; write a number"]),
-        ({"multiplier": True}, ["multiplier: got True; write a number"]),
+        ({"multiplier": True}, ["multiplier: got true; write a number"]),
         ({"multiplier": -1}, ["multiplier: got -1; write 0 or more"]),
         ({"use_jitter": 1}, ["use_jitter: got 1; write true or false"]),
         ({"max_retries": 1.5}, ["max_retries: got 1.5; write a whole number"]),
@@ -91,7 +93,14 @@ def test_every_setting_is_known_by_its_own_name() -> None:
         ({"stages": [{"name": "a", "b": 1}]}, ["stages[0].b: got 1; nobody knows this key here; leave it out"]),
         ({"multiplyer": 2}, ["multiplyer: nobody knows this setting; is it multiplier?"]),
         ({"reconnectionDelai": 2}, ["reconnectionDelai: nobody knows this setting; is it reconnectionDelay?"]),
-        ({"initial_interval": 2}, ["initial_interval: nobody knows this setting; is it initial_interval_ms?"]),
+        ({"initial_interval": 2}, ["initial_interval: says no unit; end its name in _ms or _s"]),
+        ({"initialDelay": 2}, ["initialDelay: says no unit; end its name in _ms or _s"]),
+        ({"jitter": False}, ["jitter: got false; write a share, 0 to 1; whether there is any jitter is use_jitter"]),
+        ({"client_id": "\ud800"}, ["client_id: got '\\ud800'; write printable text, in one line"]),
+        ({"client_id": b"x"}, ["client_id: got something else; write a text"]),
+        ({"schedule": date(2026, 11, 30)}, ["schedule: got a date or a time; write a text"]),
+        ({"initial_interval_ms": 2e10}, ["initial_interval_ms: got 20000000000.0; write at most 10,000,000,000"]),
+        ({"k" * 10_000: 1}, [f"{'k' * 77}...: nobody knows this setting; leave it out"]),
         ({"colour": 2}, ["colour: nobody knows this setting; leave it out"]),
         ({}, ["holds no reconnect setting"]),
         ({"url": "wss://x"}, ["holds no reconnect setting"]),
@@ -120,11 +129,24 @@ def test_every_fault_is_told_not_only_the_first() -> None:
         {"strategy": "full", "jitter": 0.5},
         {"strategy": "hints", "honour_retry_after": False},
         {"reset_on": "open", "reset_after_ms": 5},
+        {"strategy": "decorrelated", "delays_ms": [100, 1000]},
     ],
 )
 def test_contradictions_are_faults(settings: dict[str, Any]) -> None:
     (fault,) = faults(settings)
     assert "leave" in fault or "write one of them" in fault
+
+
+def test_of_many_faults_the_first_fifty_are_told() -> None:
+    found = faults({f"k{number}": 1 for number in range(200)})
+    assert (len(found), found[-1]) == (51, "and 150 more")
+    stage = {"name": "a"} | {f"k{number}": 1 for number in range(20_000)}
+    assert faults({"stages": [stage]})[-1] == "and 19,950 more"
+
+
+def test_what_has_far_too_many_keys_is_one_fault() -> None:
+    told = "has 25,000 keys, which no settings have; name their section with --key"
+    assert faults({f"reconnectionDelayMax{number}": 1 for number in range(25_000)}) == [told]
 
 
 def test_case_7_7_zero_absent_and_text_are_three_things() -> None:
@@ -139,13 +161,23 @@ def test_case_7_7_zero_absent_and_text_are_three_things() -> None:
 def test_effective_settings_follow_from_each_other() -> None:
     values = {each.name: each.value for each in known({"use_jitter": False}).effective}
     assert (values["strategy"], values["use_jitter"], values["min_delay_ms"]) == ("none", False, 0)
+    assert (values["retry_close_codes"], values["fatal_statuses"]) == ("all", [400, 401, 403, 404, 405, 410, 426])
+    values = {each.name: each.value for each in known({"retry_statuses": [503, 502]}).effective}
+    assert (values["retry_statuses"], values["fatal_statuses"]) == ([502, 503], [])
+
+
+def test_a_fixed_delay_says_how_short_it_is() -> None:
+    assert "no-lower-clamp" not in warnings_of(use_jitter=False, initial_interval_ms=1000)
+    assert "no-lower-clamp" in errors(use_jitter=False, initial_interval_ms=50)
+    assert "no-lower-clamp" in warnings_of(use_jitter=True, initial_interval_ms=1000)
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_each_preset_is_read_and_no_library_is_safe_as_it_comes(preset: str) -> None:
     found = known({}, preset)
     assert {each.source for each in found.effective} == {"preset", "default"}
-    assert "hints-ignored" in errors(preset=preset)
+    assert {"hints-ignored", "retries-what-cannot-succeed"} <= errors(preset=preset)
+    assert not any("not said" in finding.detail for finding in findings(found.client)), "a library says it all"
 
 
 @pytest.mark.parametrize(
@@ -156,12 +188,12 @@ def test_each_preset_is_read_and_no_library_is_safe_as_it_comes(preset: str) -> 
         ("reconnecting-websocket", {"jitter-before-cap"}),
         ("reconnecting-websocket-1", {"no-jitter", "reset-on-open"}),
         ("centrifuge", set()),
-        ("y-websocket", {"no-jitter", "cap-too-low", "reset-on-open"}),
+        ("y-websocket", {"no-jitter", "cap-too-low"}),
         ("websockets", {"no-jitter", "first-attempt-synchronised", "no-lower-clamp", "reset-on-open"}),
     ],
 )
 def test_what_is_wrong_with_a_preset(preset: str, unsafe: set[str]) -> None:
-    assert errors(preset=preset) == unsafe | {"hints-ignored"}
+    assert errors(preset=preset) == unsafe | {"hints-ignored", "retries-what-cannot-succeed"}
 
 
 def test_settings_hold_over_a_preset_matter_by_matter() -> None:
@@ -169,6 +201,12 @@ def test_settings_hold_over_a_preset_matter_by_matter() -> None:
     assert (found.strategy, found.reset_on, found.cap_s) == ("full", "stable", 5)
     assert client(preset="phoenix", initial_interval_ms=100).delays_s == ()
     assert client(preset="websockets", fatal_statuses=[401]).statuses == Policy(frozenset({401}))
+    assert client(preset="phoenix", retry_close_codes=[1006]).close_codes == Policy(frozenset(), frozenset({1006}))
+    assert client(preset="centrifuge", retry_close_codes="all").close_codes == Policy(frozenset())
+
+
+def test_options_of_a_library_that_say_nothing_of_coming_back_are_no_faults() -> None:
+    assert client(preset="reconnecting-websocket", maxEnqueuedMessages=9, startClosed=True).max_retries is None
 
 
 def test_a_section_is_found_by_its_path() -> None:

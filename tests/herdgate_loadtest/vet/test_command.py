@@ -146,6 +146,34 @@ def test_a_missing_file_is_unreadable() -> None:
     assert finished.stdout == b"none.json: unreadable\n  cannot be read: No such file or directory\n"
 
 
+def in_shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command, which is `"$@"` in the script."""
+    command = ["/bin/sh", "-c", script, "sh", sys.executable, "-c", "from herdgate.cli import main; main()", "vet"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ('"$@" >&-', "herdgate: vet: standard output is closed\n"),
+        ('"$@" >/dev/full', "herdgate: vet: standard output cannot be written: No space left on device\n"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_one_line(files: dict[str, str], script: str, line: str) -> None:
+    finished = in_shell(script, files["safe"])
+    assert (finished.returncode, finished.stderr) == (2, line)
+
+
+def test_a_reader_that_has_enough_is_no_error(files: dict[str, str]) -> None:
+    finished = in_shell('"$@" | head -c 21', files["safe"], "--attempts", "100000", "--json")
+    assert (finished.stdout, finished.stderr) == ('{\n  "verdict": "safe"', "")
+
+
+def test_a_closed_standard_input_is_unreadable() -> None:
+    finished = in_shell('"$@" <&-', "-", "--format", "json")
+    assert (finished.returncode, finished.stdout) == (2, "standard input: unreadable\n  is closed\n")
+
+
 WITHOUT = """
 import sys
 

@@ -45,6 +45,19 @@ def test_json_is_utf_8_and_has_no_infinity() -> None:
     assert json.loads(report)["clients"][1]["source"] == UNREADABLE.source
 
 
+def test_no_report_holds_what_a_terminal_obeys() -> None:
+    odd = Unreadable("a\x1b[31m\x9b2J\u202e\x7f.json", ("is closed",))
+    text, report, junit = as_text([odd], SEED, 0).decode(), as_json([odd], SEED, 0).decode(), as_junit([odd]).decode()
+    assert all(each.isprintable() or each == "\n" for each in text + report)
+    assert json.loads(report)["clients"][0]["source"] == odd.source
+    assert not any(each in junit for each in "\x1b\x9b\x7f")
+
+
+def test_many_broken_delays_are_a_count() -> None:
+    text = as_text([vet_client("s", known({}, "socket.io"), SEED)], SEED, 0).decode()
+    assert "  error fleet broken_delays: 3,985, may be 0: " in text
+
+
 def test_text_says_what_why_and_what_to_do() -> None:
     text = as_text(ALL, SEED, 2).decode("utf-8")
     assert text.startswith("safe.json (Zürich ✓): safe\n")

@@ -14,6 +14,7 @@ FIRES: list[tuple[str, dict[str, Any]]] = [
     ("no-jitter", {"jitter": 0, "strategy": None}),
     ("no-jitter", {"jitter": 0.05, "strategy": None}),
     ("no-jitter", {"strategy": "none", "first_window_ms": 5000}),
+    ("no-jitter", {"strategy": "decorrelated", "initial_interval_ms": 25_000}),
     ("first-attempt-synchronised", {"jitter_from_attempt": 2}),
     ("first-attempt-synchronised", {"first_at_once": True}),
     ("first-attempt-synchronised", {"initial_interval_ms": 430}),
@@ -22,12 +23,14 @@ FIRES: list[tuple[str, dict[str, Any]]] = [
     ("multiplier-1", {"multiplier": 1.19}),
     ("multiplier-1", {"multiplier": 1, "initial_interval_ms": 9_999}),
     ("multiplier-1", {"multiplier": 0.9, "initial_interval_ms": 10_000}),
-    ("multiplier-1", {"delays_ms": [20_000, 20_000]}),
+    ("multiplier-1", {"multiplier": 1, "max_retries": 6}),
+    ("multiplier-1", {"delays_ms": [20_000, 5_000, 20_000]}),
     ("cap-too-low", {"max_interval_ms": 9_999}),
     ("cap-too-low", {"max_interval_ms": 0}),
     ("cap-too-low", {"max_interval_ms": 5_000, "max_retries": 60}),
     ("cap-too-low", {"delays_ms": [1_000, 2_000]}),
     ("jitter-before-cap", {"jitter_before_cap": True}),
+    ("jitter-before-cap", {"strategy": "decorrelated", "jitter_before_cap": True, "max_retries": 4}),
     ("no-lower-clamp", {"min_delay_ms": 0}),
     ("no-lower-clamp", {"min_delay_ms": 99}),
     ("no-lower-clamp", {"strategy": "none", "delays_ms": [10, 20_000], "min_delay_ms": None}),
@@ -63,6 +66,10 @@ SILENT: list[dict[str, Any]] = [
     {"max_interval_ms": 10_000},
     {"max_interval_ms": 5_000, "max_retries": 59},
     {"delays_ms": [1_000, 20_000]},
+    {"delays_ms": [20_000, 20_000]},
+    {"multiplier": 1, "max_retries": 5},
+    {"strategy": "decorrelated", "initial_interval_ms": 24_000},
+    {"strategy": "decorrelated", "jitter_before_cap": True, "max_retries": 3},
     {"jitter_before_cap": True, "max_retries": 5},
     {"language": "go", "cap_before_power": True},
     {"language": "go", "cap_before_power": False, "max_retries": 33},
@@ -121,6 +128,12 @@ def test_an_absent_key_gives_at_most_a_warning(absent: str) -> None:
     assert errors(**without) == set()
 
 
+@pytest.mark.parametrize("said", [{"delays_ms": [120, 20_000]}, {"max_interval_ms": 300}, {"strategy": "equal"}])
+def test_whatever_makes_the_first_attempt_narrow_makes_it_an_error(said: dict[str, Any]) -> None:
+    narrow = {"initial_interval_ms": 600} if "strategy" in said else {}
+    assert "first-attempt-synchronised" in errors(**said, **narrow)
+
+
 def test_no_key_at_all_gives_warnings_only() -> None:
     assert errors() == set()
     asked = {"no-jitter", "cap-too-low", "no-lower-clamp", "reset-on-open", "hints-ignored"}
@@ -156,6 +169,8 @@ def test_what_may_be_right_is_a_warning(change: dict[str, Any], rule: str) -> No
         ("java", {}, 23),
         ("js", {"max_interval_ms": None}, 23),
         ("python", {}, 1025),
+        # 2 ** 1024 ms, of which a share is taken off before the cap
+        ("js", {"strategy": "proportional", "jitter_before_cap": True, "max_interval_ms": 5000}, 1016),
     ],
 )
 def test_case_7_1_overflow_names_its_attempt(language: str, settings: dict[str, Any], attempt: int) -> None:

@@ -25,6 +25,11 @@ class Exceeded:
     value: float
     bound: Bound
 
+    @property
+    def shown(self) -> str:
+        """The value, with as many digits as matter."""
+        return f"{self.value:,.0f}" if 1000 <= self.value < 1e12 else f"{self.value:.3g}"
+
 
 BOUNDS: Mapping[str, Bound] = {
     "peak_share": Bound(

@@ -7,6 +7,7 @@ instant not for the first time, but at a later attempt. So the worst moment is l
 from typing import TYPE_CHECKING
 
 from herdgate_loadtest.vet.delays import Delays
+from herdgate_loadtest.vet.fleet.cut import CLIENTS
 
 if TYPE_CHECKING:
     import random
@@ -18,17 +19,16 @@ __all__ = ["ATTEMPTS", "WINDOW_S", "aligned_share", "peak_share"]
 
 WINDOW_S = 0.1
 ATTEMPTS = 12
-_CLIENTS = 1000
 
 
 def peak_share(client: "Client", rng: "random.Random") -> float:
     """The largest part of the fleet, 0 to 1, within any window after a cut at any of the first attempts."""
     delays = Delays(client)
-    waits_s = [0.0] * _CLIENTS
+    waits_s = [0.0] * CLIENTS
     most = 0.0
     for attempt in range(1, (ATTEMPTS if client.max_retries is None else min(ATTEMPTS, client.max_retries)) + 1):
         waits_s = [delays.delay_s(attempt, before_s, rng) for before_s in waits_s]
-        most = max(most, _busiest(sorted(waits_s)) / _CLIENTS)
+        most = max(most, _busiest(sorted(waits_s)) / CLIENTS)
     return most
 
 

@@ -22,7 +22,10 @@ RULES = (
         fix="jitter the first attempt too, over a third of a second at least; better over fleet size / admission rate",
         fault=timing.first_attempt,
         settings=frozenset(
-            {"first_at_once", "first_window_ms", "jitter_from_attempt", "initial_interval_ms", "jitter", "min_delay_ms"}
+            {
+                *("first_at_once", "first_window_ms", "jitter_from_attempt", "strategy", "jitter"),
+                *("initial_interval_ms", "max_interval_ms", "delays_ms", "min_delay_ms"),
+            }
         ),
     ),
     Rule(

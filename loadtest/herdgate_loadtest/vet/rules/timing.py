@@ -13,9 +13,11 @@ LEAST_DELAY_S = 0.1
 LEAST_MULTIPLIER = 1.2
 LEAST_CAP_S = 10.0
 LONG_OUTAGE_S = 300.0  # who gives up sooner is no load in a long outage
+FEW_TRIES = 5  # what a doubling backoff makes, too, until a crowd is back
 
 _DOUBLE = 1024.0
-_OVERFLOW = {"go": 63 - math.log2(1e9), "java": 31 - math.log2(1e3), "python": _DOUBLE, "js": 31 - math.log2(1e3)}
+_MS = math.log2(1e3)
+_OVERFLOW = {"go": 63 - math.log2(1e9), "java": 31 - _MS, "python": _DOUBLE, "js": 31 - _MS}
 """Binary logarithm of the seconds that are too many."""
 _NUMBERS = {
     "go": "int64 nanoseconds wrap",
@@ -29,6 +31,8 @@ def jitter(client: Client) -> str | None:
     """Nothing random, or hardly anything."""
     if client.strategy == "proportional" and client.jitter < LEAST_JITTER:
         return f"jitter {client.jitter:g}: all come within {200 * client.jitter:g} % of the delay"
+    if client.strategy == "decorrelated" and client.cap_s < (1 + LEAST_JITTER) / (1 - LEAST_JITTER) * client.initial_s:
+        return f"the cap leaves hardly anything to draw from: {client.initial_s:g} s to {client.cap_s:g} s"
     if client.strategy != "none":
         return None
     if client.first_window_s:
@@ -52,8 +56,11 @@ def first_attempt(client: Client) -> str | None:
 
 def growth(client: Client) -> str | None:
     """Delays that do not grow."""
+    if client.max_retries is not None and client.max_retries <= FEW_TRIES:
+        return None  # gives up before any growth would matter
     if client.delays_s:
-        return "the last delay is no longer than the first" if client.delays_s[-1] <= client.delays_s[0] else None
+        is_flat = client.delays_s[-1] <= client.delays_s[0] and min(client.delays_s) < LEAST_CAP_S
+        return "the last delay is no longer than the first" if is_flat else None
     if client.multiplier >= LEAST_MULTIPLIER or client.strategy == "decorrelated":
         return None
     if client.initial_s >= LEAST_CAP_S and client.multiplier >= 1:
@@ -73,9 +80,17 @@ def jitter_before_cap(client: Client) -> str | None:
     """Draws that the cap cuts down to one value."""
     if not client.jitter_before_cap or client.strategy == "none" or math.isinf(client.cap_s) or client.delays_s:
         return None
-    if client.max_retries is not None and Delays(client).band_s(client.max_retries, client.cap_s)[1] < client.cap_s:
+    if client.max_retries is not None and _longest_s(client, client.max_retries) < client.cap_s:
         return None  # gives up before it reaches the cap
     return f"whatever is drawn beyond {client.cap_s:g} s becomes {client.cap_s:g} s exactly"
+
+
+def _longest_s(client: Client, tries: int) -> float:
+    """The longest wait that `tries` of one absence may come to; whoever grows has grown after a hundred."""
+    delays, longest_s = Delays(client), 0.0
+    for attempt in range(1, min(tries, 100) + 1):
+        longest_s = max(longest_s, delays.band_s(attempt, longest_s)[1])
+    return longest_s
 
 
 def clamp(client: Client) -> str | None:
@@ -122,4 +137,4 @@ def _limit(client: Client, language: Language) -> float:
     if language != "js" or math.isinf(client.cap_s):
         return _OVERFLOW[language]
     # A double that is infinite is cut by the cap, unless a share of it is taken off before: that is no number.
-    return _DOUBLE if client.jitter_before_cap and client.strategy == "proportional" else math.inf
+    return _DOUBLE - _MS if client.jitter_before_cap and client.strategy == "proportional" else math.inf

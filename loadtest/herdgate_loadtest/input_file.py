@@ -1,0 +1,73 @@
+"""A small file that a person wrote: what is in it, and its name as it may be printed.
+
+Rules: nothing waits for a writer that is not there, nothing large is read to its end, and a terminal gets no control
+characters out of a name.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from herdgate_loadtest.errors import UnreadableError
+
+__all__ = ["decoded", "printable", "read_file", "read_standard_input"]
+
+_MOST_BYTES = 1 << 20
+
+
+def read_file(file: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        UnreadableError: it cannot be opened, or is larger than 1 MiB.
+    """
+    try:
+        with open(Path(file), "rb", opener=_open_at_once) as opened:
+            return _bounded(opened)
+    except (OSError, ValueError) as error:
+        raise UnreadableError([f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+
+
+def read_standard_input() -> bytes:
+    """The bytes of standard input.
+
+    Raises:
+        UnreadableError: it is closed, or larger than 1 MiB.
+    """
+    if sys.stdin is None:
+        raise UnreadableError(["is closed"])
+    return _bounded(sys.stdin.buffer)
+
+
+def decoded(content: bytes) -> str:
+    """The text of a file in UTF-8, without a byte order mark.
+
+    Raises:
+        UnreadableError: it is another encoding.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableError([f"is not UTF-8, from byte {error.start:,} on; save it as UTF-8"]) from None
+
+
+def printable(name: str) -> str:
+    """A name in one line, with escapes for whatever a terminal would obey."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+
+
+def _open_at_once(file: str, flags: int) -> int:
+    """Opening a FIFO that nobody writes to would wait for somebody; read, it is only empty."""
+    if not hasattr(os, "O_NONBLOCK"):  # Windows, where no FIFO is a file
+        return os.open(file, flags)
+    opened = os.open(file, flags | os.O_NONBLOCK)
+    os.set_blocking(opened, True)
+    return opened
+
+
+def _bounded(opened: BinaryIO) -> bytes:
+    content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise UnreadableError(["is larger than 1 MiB; name the right file"])
+    return content
