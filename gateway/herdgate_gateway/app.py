@@ -77,7 +77,7 @@ class Gateway:
         self._own_secrets = (secrets.token_urlsafe(32),)
         self._retiring: set[asyncio.Task[None]] = set()
         self._is_draining = False
-        self.register = Register()
+        self.register = Register(lambda: len(self.sockets))
         self.plan(settings)()
 
     @property

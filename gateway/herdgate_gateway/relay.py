@@ -75,7 +75,7 @@ class MessageRelay:
         self._pool, self._router = pool, router
         self._told = [] if member is None else [("herdgate-gateway", member)]
         self._settings = settings or RelaySettings()
-        self._register = register or Register()
+        self._register = register or Register(lambda: len(self._register.bridges))
         self.forwarding = Forwarding(trusted_proxies, forwarding_header)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from herdgate_gateway.drain.moving import TICK_S, Mover
 from herdgate_gateway.drain.options import DrainSettings
-from herdgate_gateway.drain.plan import HANG_UP_S, Schedule, Trigger, needed_s, outlook
+from herdgate_gateway.drain.plan import HANG_UP_S, Schedule, Trigger, named, needed_s, outlook
 from herdgate_gateway.drain.sockets import Cuts, OpenSockets
 from herdgate_gateway.drain.status import DrainState, DrainStatus
 from herdgate_gateway.drain.turns import Turns
@@ -136,10 +136,10 @@ class Drain:
 
     def _take_over(self, schedule: Schedule, trigger: Trigger, within_s: float) -> None:
         if trigger != "sigterm":
-            self._say(f"told by {_named(trigger)} too, which changes nothing")
+            self._say(f"told by {named(trigger)} too, which changes nothing")
         elif self._state == "drained":
             self._say("SIGTERM: the process ends")
-            self._end()
+            self._host.end(HANG_UP_S)
         else:
             schedule.shorten(self._now(), within_s)
             self._say(f"SIGTERM on the way: over within {schedule.ends_at - self._now():.1f} s")
@@ -152,12 +152,12 @@ class Drain:
             _logger.exception("a drain failed; what is open is closed with the process")
         self._state = "drained"
         if "sigterm" in self._triggers:
-            self._end()
+            self._host.end(max(QUIET_S, self._schedule.ends_at - self._now()))  # who is left had its second
 
     async def _drain(self, schedule: Schedule, within_s: float) -> None:
         await _while(lambda: not self._host.is_serving)
         mover = self._mover = Mover(self._host.sockets, schedule, self._per_s, self._settings.message)
-        self._say(f"{_named(self._triggers[0])}: to be over within {within_s:g} s{self._too_late()}")
+        self._say(f"{named(self._triggers[0])}: to be over within {within_s:g} s{self._too_late()}")
         self._turns.start(lambda: mover.left if self._state == "draining" else len(self._host.sockets), self._waits)
         await self._wait_for_turn(schedule)
         self._state = "draining"
@@ -205,10 +205,6 @@ class Drain:
     def _is_occupied(self) -> bool:
         return bool(self._host.sockets) or self._host.under_way() > 0
 
-    def _end(self) -> None:
-        assert self._schedule is not None
-        self._host.end(max(HANG_UP_S, self._schedule.ends_at - self._now()))
-
     def _waits(self) -> bool:
         return "sigterm" not in self._triggers
 
@@ -221,13 +217,13 @@ class Drain:
         return None if whole is None else whole * self._turns.part
 
     def _too_late(self) -> str:
-        """What a SIGTERM has to hear that comes after the balancer's cut."""
+        """What a SIGTERM has to hear that may have come after a balancer's cut; nobody can see who cut them."""
         cut, left = self._host.cuts.recent(self._now()), len(self._host.sockets)
         if self._triggers[0] != "sigterm" or cut <= left:
             return ""
         return (
-            f"; this came too late for {cut:,} clients, who were cut off in the last 30 s without a word:"
-            " a balancer that cuts before SIGTERM takes a drain before that"
+            f"; {cut:,} clients were gone without a close frame in the last 30 s: if a balancer cut them, this came"
+            " too late for them, and a call, the file or an early sign has to begin the drain before it cuts"
         )
 
     @property
@@ -247,7 +243,3 @@ async def _while(condition: Callable[[], bool]) -> None:
         if not condition():
             return
         await asyncio.sleep(TICK_S)
-
-
-def _named(trigger: Trigger) -> str:
-    return {"sigterm": "SIGTERM", "call": "a call", "file": "the file", "sign": "an early sign"}[trigger]

@@ -7,7 +7,7 @@ trigger .. its turn .. settled ........ one by one ........ the rest . hung up o
 import math
 from typing import Literal
 
-__all__ = ["HANG_UP_S", "LEAD_S", "Pace", "Schedule", "Trigger", "needed_s", "outlook"]
+__all__ = ["HANG_UP_S", "LEAD_S", "Pace", "Schedule", "Trigger", "named", "needed_s", "outlook"]
 
 Trigger = Literal["sigterm", "call", "file", "sign"]
 """What began a drain: SIGTERM or SIGINT; `herdgate drain`; a file; an early sign of a balancer."""
@@ -75,6 +75,11 @@ class Pace:
         whole = int(self._due)
         self._due -= whole
         return whole
+
+
+def named(trigger: Trigger) -> str:
+    """What began it, in words."""
+    return {"sigterm": "SIGTERM", "call": "a call", "file": "the file", "sign": "an early sign"}[trigger]
 
 
 def needed_s(sockets: int, per_s: float | None) -> float:

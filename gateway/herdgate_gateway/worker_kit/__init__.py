@@ -5,4 +5,5 @@ command -> guardian -> process -> Worker: ShardOwner <-> its duty
                                    dialling  wants -> runs -> guarded handlers
                                    together  both
                                   stopping: hands everything over, at a pace
+                                  triggers: begin that before anybody stops it
 """

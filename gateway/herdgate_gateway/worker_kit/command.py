@@ -1,14 +1,17 @@
 """`herdgate worker`: an ASGI app, or handlers that dial out, as a worker that owns shards."""
 
+import os
 import re
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from herdgate.fleet import fleet_of
+from herdgate_gateway.drain.aws.identity import METADATA
 from herdgate_gateway.errors import ConfigurationError, HerdgateError
 from herdgate_gateway.leases.options import (
     EndpointOption,
@@ -72,19 +75,49 @@ def worker(
             "--stop-s", envvar="HERDGATE_WORKER__STOP_S", min=1, max=86_400, help="Longest time of a good end, seconds."
         ),
     ] = 30.0,
+    drain_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--drain-file",
+            envvar="HERDGATE_WORKER__DRAIN_FILE",
+            help="Drain as soon as there is such a file, and stay.",
+        ),
+    ] = None,
+    drain_ecs: Annotated[
+        bool,
+        typer.Option(
+            "--drain-ecs",
+            envvar="HERDGATE_WORKER__DRAIN_ECS",
+            help="The same as soon as ECS takes this task out of service.",
+        ),
+    ] = False,
+    drain_s: Annotated[
+        float,
+        typer.Option(
+            "--drain-s",
+            envvar="HERDGATE_WORKER__DRAIN_S",
+            min=1,
+            max=86_400,
+            help="Longest time of such a drain, seconds.",
+        ),
+    ] = 120.0,
 ) -> None:
     """Own shards of connections, and serve them with an ASGI app, with a handler that dials out, or with both.
 
-    SIGTERM and Ctrl-C hand everything to other workers, sockets at a pace; once more, at once.
+    SIGTERM and Ctrl-C hand everything to other workers, sockets at a pace; once more, at once. A file, or ECS,
+    makes it do the same, and stay as a process that has nothing.
     """
     if app is None and dial is None:
         raise HerdgateError("give an APP to serve, or --dial module:handler, or both")
     if app is None:
         _check_unserved({"--listen": listen, "--addr": addr})
+    if drain_ecs and METADATA not in os.environ:
+        raise ConfigurationError("--drain-ecs", "outside ECS", f"leave it out there: {METADATA} is not set")
     check_fleet(fleet)
     place_of(table, region, endpoint_url)  # what is wrong is told by the name of its option
     from herdgate_gateway.leases.worker_process import Joining
     from herdgate_gateway.worker_kit.process import Job, run_worker
+    from herdgate_gateway.worker_kit.triggers import Triggers
 
     if redis is not None:
         _check_redis(redis)
@@ -101,7 +134,8 @@ def worker(
             redis,
             lease_s,
         )
-        job = Job(joining, app, dial, [each.fileno() for each in listeners], stop_s)
+        triggers = Triggers(None if drain_file is None else str(drain_file), drain_ecs, drain_s)
+        job = Job(joining, app, dial, [each.fileno() for each in listeners], stop_s, triggers)
         raise typer.Exit(run_worker(job, listeners))
 
 

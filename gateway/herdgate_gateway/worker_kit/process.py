@@ -26,10 +26,12 @@ from herdgate_gateway.leases.owner import Setup
 from herdgate_gateway.leases.registration import NameInUseError, wait_for_name
 from herdgate_gateway.leases.worker_process import Joining, on_stop_signs, run_guarded, setup_of
 from herdgate_gateway.log_lines import log_config
+from herdgate_gateway.pid_one import warn_of_shell
 from herdgate_gateway.worker_kit.duty import Duty, Parts
 from herdgate_gateway.worker_kit.fleet_rate import fleet_rate
 from herdgate_gateway.worker_kit.imported import import_named
 from herdgate_gateway.worker_kit.together import Together
+from herdgate_gateway.worker_kit.triggers import Triggers, watching
 from herdgate_gateway.worker_kit.worker import Worker
 
 __all__ = ["Job", "main", "run_worker"]
@@ -46,6 +48,7 @@ class Job:
         dial: import string of a handler that dials out; None: none is run.
         listeners: descriptors of open listeners.
         stop_s: longest time of a good end, seconds.
+        triggers: what drains it before that.
     """
 
     joining: Joining
@@ -53,6 +56,7 @@ class Job:
     dial: str | None
     listeners: Sequence[int]
     stop_s: float
+    triggers: Triggers
 
 
 def run_worker(job: Job, listeners: Sequence[socket.socket]) -> int:
@@ -68,7 +72,8 @@ def run_worker(job: Job, listeners: Sequence[socket.socket]) -> int:
 def main() -> None:
     """Be a worker until SIGTERM; what people can mend is one line."""
     told = json.loads(sys.argv[1])
-    job = Job(**{**told, "joining": Joining(**told["joining"])})
+    parts = {"joining": Joining(**told["joining"]), "triggers": Triggers(**told["triggers"])}
+    job = Job(**{**told, **parts})
     dictConfig(log_config())
     raise_limit()
     try:
@@ -127,11 +132,13 @@ async def _work(job: Job, duty: Callable[[Parts], Duty]) -> None:
 
     on_stop_signs(stop)
     try:
-        await asyncio.wait((naming,))
-        if not naming.cancelled():
-            naming.result()
-            _logger.info("%s", _first_line(job))
-            await worker.run()
+        async with watching(job.triggers, joining, worker.begin_drain):
+            await asyncio.wait((naming,))
+            if not naming.cancelled():
+                naming.result()
+                _logger.info("%s", _first_line(job))
+                warn_of_shell(_logger)
+                await worker.run()
     finally:
         if notices is not None:
             await notices.aclose()

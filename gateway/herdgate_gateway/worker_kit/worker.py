@@ -1,9 +1,15 @@
-"""A worker: an owner of shards and the duty that it has, side by side, from the start to a good end."""
+"""A worker: an owner of shards and the duty that it has, side by side, from the start to a good end.
+
+start -> owns and works -> told to stop: gives all away -> ends
+                        -> told to drain: the same, then stays, with nothing and taking nothing, until told to stop
+"""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from herdgate_gateway.drain.plan import Trigger, named
 from herdgate_gateway.leases.notices import Notices
 from herdgate_gateway.leases.owner import Setup, ShardOwner
 from herdgate_gateway.leases.registration import wait_for_name
@@ -15,6 +21,8 @@ __all__ = ["Worker"]
 
 _CLOSE_S = 1.0
 """Seconds that the duty has to close at least, even if the time to stop is over."""
+
+_logger = logging.getLogger("herdgate.worker")
 
 
 class Worker:
@@ -45,7 +53,9 @@ class Worker:
         self._duty = duty(Parts(self.owner, made.table, made.clock, made.fleet, made.row.worker))
         self._stopping = Stopping(self.owner, self._duty.weights, rate, stop_s)
         self._starting: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
         self._is_wanted = True
+        self._may_end = asyncio.Event()
 
     async def run(self) -> None:
         """Until stopped, or until the duty ends by itself.
@@ -61,19 +71,40 @@ class Worker:
                 self._starting.result()
                 await self._live()
         finally:
-            await reap(self._starting)
+            await reap(self._starting, *filter(None, (self._draining,)))
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(self._stopping.left_s, _CLOSE_S)):
                     await self._duty.aclose()
 
     async def stop(self) -> None:
         """End in good order; called again, at once."""
+        self._may_end.set()
         if self._starting is not None and self._starting.done():
             await self._stopping.stop()
             return
         self._is_wanted = False
         if self._starting is not None:
             self._starting.cancel()
+
+    def begin_drain(self, trigger: Trigger, within_s: float) -> None:
+        """Give all away as `stop` does, and stay until that is called; without effect on what has begun to end.
+
+        Args:
+            within_s: seconds that it may take.
+        """
+        if not self._stopping.is_begun:
+            self._draining = asyncio.ensure_future(self._drain(trigger, within_s))
+
+    async def _drain(self, trigger: Trigger, within_s: float) -> None:
+        began = asyncio.get_running_loop().time()
+        _say_step(0.0, self._duty.load(), f"{named(trigger)}: to be over within {within_s:g} s")
+        try:
+            await self._stopping.drain(within_s)
+        except Exception:
+            _logger.exception("a drain failed; SIGTERM ends what is left")
+            return
+        took_s = asyncio.get_running_loop().time() - began
+        _say_step(took_s, self._duty.load(), "drained: owns nothing, and takes nothing any more")
 
     def _load(self) -> int:
         return self._duty.load()
@@ -86,11 +117,12 @@ class Worker:
         await self._duty.start()
 
     async def _live(self) -> None:
-        owning = asyncio.ensure_future(self.owner.run())
+        owning = asyncio.ensure_future(self._own())
         working = asyncio.ensure_future(self._duty.run())
         hearing = asyncio.ensure_future(self._hear())
         try:
             await asyncio.wait((owning, working), return_when=asyncio.FIRST_COMPLETED)
+            self._may_end.set()
             if not owning.done():
                 await self.owner.stop()
             await owning
@@ -98,6 +130,11 @@ class Worker:
                 working.result()
         finally:
             await reap(owning, working, hearing)
+
+    async def _own(self) -> None:
+        """Until all is given away, and it was told to stop."""
+        await self.owner.run()
+        await self._may_end.wait()
 
     async def _hear(self) -> None:
         if self._notices is not None:
@@ -114,3 +151,7 @@ class Worker:
 
     async def _release(self, shard: int) -> None:
         await self._duty.release(shard)
+
+
+def _say_step(since_s: float, load: int, what: str) -> None:
+    _logger.info("drain, %.1f s, %d sockets open: %s", since_s, load, what)

@@ -89,7 +89,9 @@ async def test_a_file_drains_it(tmp_path: Path) -> None:
     async with echo_worker() as worker:
         with serving(toml, worker.url) as gateway:
             clients = await newcomers(gateway, 3)
+            assert (await ask(gateway, "/readyz")).status_code == 200
             file.touch()
+            await eventually(lambda: _says_ready(gateway, "dra"), "readiness fails")
             assert {end.code for end in await ends(clients)} == {1012}
             await eventually(lambda: drained(gateway), "it is drained")
             assert steps(gateway)[0][2] == "the file: to be over within 7 s"

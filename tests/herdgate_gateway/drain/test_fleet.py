@@ -132,7 +132,7 @@ async def test_clients_of_one_gateway_are_taken_by_another_in_one_try() -> None:
             assert await over(one) == 0
 
 
-async def test_case_3_14_two_that_are_told_at_once_drain_one_after_the_other() -> None:
+async def test_two_that_are_told_at_once_drain_one_after_the_other() -> None:
     async with echo_worker() as worker:
         with (
             redis_server() as redis,

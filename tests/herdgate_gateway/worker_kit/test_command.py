@@ -72,6 +72,12 @@ def test_where_gateways_connect_means_nothing_without_an_app(option: str, value:
     assert told == f"{option}: got {value}; give an APP to serve there as well, or leave it out"
 
 
+def test_ecs_is_watched_in_ecs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4", raising=False)
+    told = refused("a:b", "--table", "herd", "--listen", "127.0.0.1:0", "--drain-ecs")
+    assert told == "--drain-ecs: got outside ECS; leave it out there: ECS_CONTAINER_METADATA_URI_V4 is not set"
+
+
 def test_table_of_an_odd_name_is_told() -> None:
     assert refused("a:b", "--table", "a b", "--listen", "127.0.0.1:0").startswith("--table: got a b; write 3 to 255")
 
