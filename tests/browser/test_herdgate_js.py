@@ -1,4 +1,4 @@
-"""`clients/js/herdgate.js` in pages of a real Chromium: it obeys, and nothing but its one timer makes it dial."""
+"""`herdgate.js` in pages of a real Chromium: it obeys, and nothing but its one timer makes it dial."""
 
 import json
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
+import herdgate_client
 from tests.board import Board, RemoteSite
 from tests.browser.beside import run
 from tests.servers import Server, poll, uvicorn
@@ -15,7 +16,7 @@ from tests.wire import knock
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("chromium")]
 
-SCRIPT = Path(__file__).parent.parent.parent / "clients" / "js" / "herdgate.js"
+SCRIPT = Path(herdgate_client.__file__).parent / "js" / "herdgate.js"
 START = """([url, options]) => {
     window.seen = [];
     window.socket = new HerdgateWebSocket(url, [], options);

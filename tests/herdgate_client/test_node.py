@@ -1,4 +1,4 @@
-"""`clients/js/herdgate.js` under Node, over the package `ws` and over Node's own WebSocket."""
+"""`herdgate.js` under Node, over the package `ws` and over Node's own WebSocket."""
 
 import asyncio
 import json

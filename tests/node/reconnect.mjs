@@ -1,4 +1,4 @@
-// Runs clients/js/herdgate.js under Node: reads jobs as JSON from stdin, runs them one after the other, and prints what happened.
+// Runs herdgate.js under Node: reads jobs as JSON from stdin, runs them one after the other, and prints what happened.
 //
 // job     {url, protocols, options, global, hurry, random, until: {type, count}, say, closeMs}
 //         global: Node's own WebSocket instead of the package ws; hurry: a clock that is so many times faster; random: what

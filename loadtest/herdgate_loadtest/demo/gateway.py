@@ -10,36 +10,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from herdgate_loadtest.demo.process import HOST, Process, listening
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.gate_counts import GateCounts, counts_since
 
-__all__ = ["GateCounts", "Gateway", "burst_of", "start_gateway"]
+__all__ = ["Gateway", "burst_of", "start_gateway"]
 
 _LOOK_S = 0.05
-_CHILDREN_S = 0.3  # in which each process of a gateway tells its counts
 _FRESH_S = 10.0
 
 
 def burst_of(rate: float) -> float:
     """Admissions at once: a twentieth of a second of the rate."""
     return max(1.0, rate / 20)
-
-
-@dataclass(frozen=True, slots=True)
-class GateCounts:
-    """What the gate has counted so far.
-
-    Attributes:
-        admitted: admissions.
-        denied: denials.
-        permits: permits taken now, by handshakes that are held too.
-    """
-
-    admitted: int
-    denied: int
-    permits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +47,8 @@ class Gateway:
         began = sent = time.monotonic()
         while True:
             status = await self.process.ask("/status.json")
-            if status["gates"] and sent - status["age_s"] >= began + _CHILDREN_S:
-                return _counts(status)
+            if counts := counts_since(status, asked_at=sent, since=began):
+                return counts
             if sent - began > _FRESH_S:
                 raise CrowdError(f"the gateway's counts are {status['age_s']:.0f} s old: its main loop is blocked")
             await asyncio.sleep(_LOOK_S)
@@ -93,9 +77,3 @@ max_wait_s = 3.0
 [admin]
 listen = "fd:{admin}"
 """
-
-
-def _counts(status: dict[str, Any]) -> GateCounts:
-    (gate,) = status["gates"].values()
-    taken: int = gate["pending"] + gate["open"] + gate["held"]
-    return GateCounts(admitted=gate["admitted"], denied=sum(gate["denied"].values()), permits=taken)

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Listener", "Shared"]
 
 _READ_SIZE = 16 * 1024
-_GOING_AWAY = 1001
+_GOING_AWAY, _SERVICE_RESTART = 1001, 1012
+_UNAVAILABLE = 503
 _NOT_YET = frozenset((errno.EAGAIN, errno.ENOTCONN))  # while connecting, systems say one or the other
 _WORDS = {errno.ECONNREFUSED: "refused", errno.ECONNRESET: "reset", errno.EPIPE: "reset", errno.ETIMEDOUT: "timeout"}
 
@@ -67,6 +68,7 @@ class Shared:
     routes: "Sequence[tuple[Target, Handshake]]"
     rng: "random.Random"
     failover: bool = False
+    moves_on: bool = False
     heard: "Callable[[bytes], None] | None" = None
 
 
@@ -84,8 +86,8 @@ class Client:
     """
 
     __slots__ = (
-        "_failures",
         "_key",
+        "_moves",
         "_open",
         "_shared",
         "_sock",
@@ -109,7 +111,7 @@ class Client:
         self.due = 0.0
         self.admitted_at: float | None = None
         self._shared = shared
-        self._failures = 0
+        self._moves = 0
         self._sock: socket.socket | None = None
         self._open = False
         self._key = b""
@@ -119,7 +121,7 @@ class Client:
     def dial(self) -> None:
         """Begin a try."""
         shared = self._shared
-        turns = self._failures if shared.failover else self.tries
+        turns = self._moves if shared.failover else self.tries
         target, handshake = shared.routes[(self.number + turns) % len(shared.routes)]
         self.tries += 1
         self._key = base64.b64encode(shared.rng.randbytes(16))
@@ -206,6 +208,7 @@ class Client:
             self._enter(response)
         elif response.status >= 400:
             self._drop()
+            self._moves += self._shared.moves_on and response.status == _UNAVAILABLE
             denial = denial_of_response(response.status, response.headers, response.body)
             self._shared.listener.denied(self, denial)
         else:
@@ -243,6 +246,7 @@ class Client:
         code, reason = parse_close(frame.payload)
         if (sock := self._release()) is not None:
             hang_up(sock, self._frame(Opcode.CLOSE, frame.payload[:2]))
+        self._moves += self._shared.moves_on and code == _SERVICE_RESTART
         self._shared.listener.lost(self, denial_of_close(code, reason))
 
     def _broken(self, error: OSError) -> None:
@@ -251,7 +255,7 @@ class Client:
 
     def _fail(self, why: str, *, ours: bool = False) -> None:
         was_open = self._open
-        self._failures += 1
+        self._moves += 1
         if (sock := self._release()) is not None:
             sock.close()
         if was_open:

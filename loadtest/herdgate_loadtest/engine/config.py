@@ -41,6 +41,8 @@ class CrowdConfig:
         headers: more headers; `{n}` in a value stands for the client's number.
         failover: client n stays with number n of `urls`, and goes on to the next one only when a try has had no orderly
             answer, or its socket has ended without a close frame.
+        moves_on: with `failover`, it goes on too when it is called back (close 1012) or refused with 503, as by a
+            gateway that drains.
         spread_s: after a cut, clients first come back uniformly over this many seconds.
         timeout_s: from dialling to the whole answer; then the try has failed.
         first: number of the first client, for crowds in several processes.
@@ -57,6 +59,7 @@ class CrowdConfig:
     subprotocol: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     failover: bool = False
+    moves_on: bool = False
     spread_s: float = 0.3
     timeout_s: float = 10.0
     first: int = 0

@@ -322,7 +322,16 @@ class Crowd:
             health=self.health,
             observe=self._observe,
         )
-        shared = Shared(scheduler, self._poller, dialer, self._routes, self._rng, config.failover, self._heard)
+        shared = Shared(
+            scheduler,
+            self._poller,
+            dialer,
+            self._routes,
+            self._rng,
+            failover=config.failover,
+            moves_on=config.moves_on,
+            heard=self._heard,
+        )
         behaviours = [parse_behaviour(name) for name, count in config.clients.items() for _ in range(count)]
         self._rng.shuffle(behaviours)  # so that no kind has the first numbers, and the first moments, to itself
         self._clients = [Client(number, behaviour, shared) for number, behaviour in enumerate(behaviours, config.first)]

@@ -24,6 +24,7 @@ _TYPED = {
     "first": "--first",
     "fixed": "--clients",
     "headers": "--header",
+    "moves_on": "--failover",
     "origin": "--origin",
     "seed": "--seed",
     "sources": "--sources",

@@ -7,8 +7,9 @@
     swarm                        a process of the engine: asyncio and gevent's patches do not mix
 
 `options` reads what is to be played, a `plan`; `conductor` says what comes when, `clocks` how far the clocks of
-machines are apart, `rounds` what came of it, `bounds` what is good enough; `report` shows it, with `plots`. `swarm` and
-`talk` are the process that holds the sockets. `command` starts Locust with `locust_classes`.
+machines are apart, `rounds` what came of it, `bounds` what is good enough, `gateways` are those it asks; `report` shows
+it. `swarm` and `talk` are the process that holds the sockets. `run_locust` starts Locust with `locust_classes` for
+`command`.
 
 Rules: only `locust_classes` knows Locust, and nothing else imports it.
 """

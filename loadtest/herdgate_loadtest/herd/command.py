@@ -1,37 +1,29 @@
 """`herdgate herd URL`: a herd on Locust, cut off in one instant; its recovery makes the exit code.
 
-Rules: all options are judged before Locust is started, in a process of its own, since it patches the interpreter. With
-several processes and no master of their own, they meet on a loopback port that is free.
+Rules: all options are judged before Locust is started (`run_locust`). With several processes and no master of their
+own, they meet on a loopback port that is free.
 """
 
-import os
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from herdgate_loadtest.errors import ConfigurationError, LoadtestError
+from herdgate_loadtest.errors import ConfigurationError
 from herdgate_loadtest.herd.bounds import BOUNDS
 from herdgate_loadtest.herd.options import OPTIONS, wanted
+from herdgate_loadtest.herd.run_locust import run_locust, variable_of
 
 __all__ = ["herd"]
 
-_LOCUSTFILE = Path(__file__).with_name("locust_classes.py")
-_ENV = "HERD_"
 _DEFAULTS = {option.name: option.default for option in OPTIONS}
 _TEXTS = {option.name: option.text for option in OPTIONS}
 
 
 def _option(name: str, flag: str = "") -> Any:
     text = _TEXTS[name]
-    return typer.Option(flag or f"--{name}", help=text[0].upper() + text[1:] + ".", envvar=f"{_ENV}{name.upper()}")
+    return typer.Option(flag or f"--{name}", help=text[0].upper() + text[1:] + ".", envvar=variable_of(name))
 
 
 def herd(
@@ -48,6 +40,15 @@ def herd(
     kill_pid: Annotated[
         list[int] | None, typer.Option(help="With --cut kill: a process that is killed (SIGKILL). Repeat it for more.")
     ] = None,
+    gateway: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Admin listener (http://HOST:PORT) or control socket of a gateway. --cut drain tells the first one to "
+            "drain; in the end all are asked for permits that nobody gave back. Repeat it for more.",
+        ),
+    ] = None,
+    token: Annotated[str, _option("token")] = "",
     expect: Annotated[str, _option("expect")] = "",
     deadline: Annotated[str, _option("deadline")] = _DEFAULTS["deadline"],
     rounds: Annotated[str, _option("rounds")] = _DEFAULTS["rounds"],
@@ -85,7 +86,8 @@ def herd(
 ) -> None:
     """Hold many WebSockets, cut them off in the same instant, and see how they come back.
 
-    Exit code: 0 all came back, the run is valid and within the bounds; 1 not; 2 nothing was run.
+    Exit code: 0 all came back, the run is valid and within the bounds; 1 not; 2 nothing was run; 130 it was stopped by
+    Ctrl-C, 143 by SIGTERM.
     """
     most = {
         "recovery_ratio": max_recovery_ratio,
@@ -104,6 +106,8 @@ def herd(
         "hold": hold,
         "cut": cut,
         "kill-pid": ",".join(map(str, kill_pid or ())),
+        "gateway": " ".join(gateway or ()),
+        "token": token,
         "expect": expect,
         "deadline": deadline,
         "rounds": rounds,
@@ -127,7 +131,7 @@ def herd(
     look = ["--headless", "--only-summary"] if not web else _web(web)
     if locust_html:
         look += ["--html", locust_html]
-    sys.exit(_run(["--host", " ".join(urls), *place, *look], given, as_json=as_json))
+    sys.exit(run_locust(["--host", " ".join(urls), *place, *look], given, as_json=as_json))
 
 
 def _place(processes: int, *, master: bool, worker: bool, host: str, port: int, many: int) -> list[str]:
@@ -165,39 +169,3 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
-
-
-def _run(place: Sequence[str], given: dict[str, str], *, as_json: bool) -> int:
-    """Run Locust to its end; returns its exit code."""
-    if find_spec("locust") is None:
-        raise LoadtestError("herd needs more packages: pip install 'herdgate[loadtest]'")
-    # A shell has its background jobs ignore SIGINT, and Locust would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="herdgate-") as folder:
-        record = Path(folder) / "record"
-        options = [f"--herd-{name}={value}" for name, value in {**given, "record": str(record)}.items()]
-        quiet = ["--skip-log-setup"] if as_json else []  # warnings and errors are said, one line each
-        command = [sys.executable, "-m", "locust", "-f", str(_LOCUSTFILE), *place, *quiet, *options]
-        output = subprocess.DEVNULL if as_json else None
-        with subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, stdout=output, env=_environ()
-        ) as locust:
-            code = _wait(locust)
-        if as_json and record.exists():
-            sys.stdout.write(record.read_text())
-    return code
-
-
-def _wait(locust: "subprocess.Popen[bytes]") -> int:
-    """Wait for it. Ctrl-C reaches it by itself; SIGTERM is passed on as that, which Locust always ends by in order."""
-    signal.signal(signal.SIGTERM, lambda *_: locust.send_signal(signal.SIGINT))
-    while True:
-        try:
-            return locust.wait()
-        except KeyboardInterrupt:
-            continue
-
-
-def _environ() -> dict[str, str]:
-    """This one, without Locust's and our options: they were read, and are passed on by name."""
-    return {name: value for name, value in os.environ.items() if not name.startswith((_ENV, "LOCUST_"))}

@@ -7,7 +7,7 @@ second before it, so that nobody's timing depends on how long it was on its way:
 Rules: no Locust, no sockets, no clock of its own. Moments are the master's, until `_order` translates them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ _START_S = 60.0
 _SILENT_S = 20.0
 _ANSWER_S = 60.0
 _CALM_S = 2.0
+_SETTLE_S = 30.0
 _NOT_STARTED = 2
 
 
@@ -38,6 +39,9 @@ class Stage:
         now: monotonic seconds.
         at: calls a function at a moment.
         kill: ends a process at once.
+        drain: tells a gateway to drain.
+        is_drained: that gateway has nobody left.
+        permits: taken at the gateways, as of a moment or later; None: not known yet.
         boot_id: see `herdgate_loadtest.herd.clocks.boot_id`.
     """
 
@@ -45,6 +49,9 @@ class Stage:
     now: Callable[[], float]
     at: Callable[[float, Callable[[], None]], None]
     kill: Callable[[int], None]
+    drain: Callable[[], None]
+    is_drained: Callable[[], bool]
+    permits: Callable[[float], int | None]
     boot_id: str
 
 
@@ -61,6 +68,7 @@ class _Swarm:
     snapshot: Mapping[str, Any] | None = None
     cut: Mapping[str, float] | None = None
     told: Told | None = None
+    has_left: bool = False
 
 
 class Conductor:
@@ -125,6 +133,8 @@ class Conductor:
             swarm.cut, swarm.snapshot = fields, None
         elif event == "told":
             swarm.told = self._translated(swarm, **fields)
+        elif event == "left":
+            swarm.has_left = True
         elif event == "error":
             self._end(fields["message"], fields["code"])
 
@@ -138,6 +148,7 @@ class Conductor:
     def _play(self) -> Iterator[None]:
         yield from self._until(lambda: len(self._swarms) >= self._processes, _START_S, "not all processes started")
         yield from self._ask_clocks()
+        permits = yield from self._ask_permits()
         for swarm, share in zip(self._swarms.values(), self._shares, strict=False):
             swarm.share = share
         self.phase = "coming up"
@@ -151,6 +162,8 @@ class Conductor:
         for _ in range(self.plan.rounds):
             yield from self._play_round()
         self._leave()
+        if permits is not None:
+            yield from self._see_permits_back(permits)
 
     def _play_round(self) -> Iterator[None]:
         self.phase = "holding"
@@ -172,7 +185,9 @@ class Conductor:
         yield from self._until(lambda: all(swarm.told for swarm in self._playing()), _ANSWER_S, "did not tell")
         told = [swarm.told for swarm in self._playing() if swarm.told]
         plan = self.plan
-        self.rounds.append(round_of(told, rate=plan.rate, burst=plan.burst, most_skew_s=plan.most_skew_s))
+        least = plan.crowd.total if plan.is_ours else plan.expect or 1
+        played = round_of(told, rate=plan.rate, burst=plan.burst, most_skew_s=plan.most_skew_s, least_cut_off=least)
+        self.rounds.append(played)
 
     def _cut(self) -> None:
         at = self._stage.now() + _LEAD_S
@@ -182,12 +197,20 @@ class Conductor:
             self._order(swarm, {"order": "cut", "at": at, "how": how})
         for pid in self.plan.kill_pids:
             self._stage.at(at + _BEFORE_KILL_S, lambda pid=pid: self._kill(pid))  # type: ignore[misc]
+        if self.plan.cut == "drain":
+            self._stage.at(at + _BEFORE_KILL_S, self._drain)
 
     def _kill(self, pid: int) -> None:
         try:
             self._stage.kill(pid)
         except OSError as error:
             self._end(f"process {pid} was not killed ({error.strerror}): give the id of a process of your own", 1)
+
+    def _drain(self) -> None:
+        try:
+            self._stage.drain()
+        except LoadtestError as error:
+            self._end(str(error), 1)
 
     def _is_recovered(self, calm: "_Calm") -> bool:
         if not all(swarm.snapshot and swarm.snapshot["is_back"] for swarm in self._playing()):
@@ -197,7 +220,46 @@ class Conductor:
             return cut_off == self.plan.crowd.total
         if self.plan.expect is not None:
             return cut_off >= self.plan.expect
+        if self.plan.cut == "drain":
+            return calm.lasts(cut_off, self._stage.now()) and self._is_drained()
         return cut_off > 0 and calm.lasts(cut_off, self._stage.now())
+
+    def _is_drained(self) -> bool:
+        try:
+            return self._stage.is_drained()
+        except LoadtestError as error:
+            raise CrowdError(str(error)) from None
+
+    def _ask_permits(self) -> Generator[None, None, int | None]:
+        """Those that others have taken; None: nobody is to be asked."""
+        if not self.plan.gateways:
+            return None
+        since = self._stage.now()
+        while (taken := self._stage.permits(since)) is None:
+            if self._stage.now() > since + _START_S:
+                raise CrowdError(f"the counts of the gateway are {_START_S:g} s old: its main loop is blocked")
+            yield
+        return taken
+
+    def _see_permits_back(self, before: int) -> Iterator[None]:
+        """Once everybody has left the gateways have what they had before; sockets take a while to end at workers."""
+        self.phase = "leaving"
+        yield from self._until(lambda: all(swarm.has_left for swarm in self._playing()), _ANSWER_S, "did not leave")
+        since, left = self._stage.now(), None
+        try:
+            while left != 0 and self._stage.now() < since + _SETTLE_S:
+                taken = self._stage.permits(since)
+                left = left if taken is None else max(0, taken - before)
+                if left != 0:
+                    yield
+        except LoadtestError as error:
+            self.warnings.append(str(error))
+        if left is not None:
+            self.rounds[-1] = self.rounds[-1].with_permits(left)
+        if left:
+            self.warnings.append(
+                f"{counted(left, 'permit')} more than before the herd came, {_SETTLE_S:g} s after it left"
+            )
 
     def _ask_clocks(self) -> Iterator[None]:
         """Machines other than this one are asked for their time, a few times."""
@@ -248,7 +310,7 @@ class Conductor:
 
     def _check_silent(self) -> None:
         for swarm in self._playing():
-            if self._stage.now() - swarm.heard_at > _SILENT_S:
+            if not swarm.has_left and self._stage.now() - swarm.heard_at > _SILENT_S:
                 raise CrowdError(f"process {swarm.name} has said nothing for {_SILENT_S:g} s: look at its machine")
 
     def _who_is_where(self) -> str:
@@ -280,4 +342,5 @@ class _Calm:
 
 
 def _went_well(played: Round) -> bool:
-    return played.record.valid and played.record.t100_s != float("inf")
+    record = played.record
+    return record.valid and record.t100_s != float("inf") and not record.leaked_permits

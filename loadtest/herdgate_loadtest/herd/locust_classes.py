@@ -33,8 +33,10 @@ from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.bounds import missed
 from herdgate_loadtest.herd.clocks import boot_id
 from herdgate_loadtest.herd.conductor import Conductor, Stage
-from herdgate_loadtest.herd.options import OPTIONS, Wanted, wanted
+from herdgate_loadtest.herd.gateways import Gateways
+from herdgate_loadtest.herd.options import OPTIONS, SECRET, Wanted, wanted
 from herdgate_loadtest.herd.report import write_report
+from herdgate_loadtest.herd.run_locust import SIGNS
 
 if TYPE_CHECKING:
     from locust.argument_parser import LocustArgumentParser
@@ -44,6 +46,7 @@ __all__ = ["FailedTryError", "HerdShape", "SwarmUser"]
 
 _ORDER, _NEWS = "herd_order", "herd_news"
 _LEAVE_S = 3.0
+_INTERRUPTED = 130
 _FOR_LOCUST = frozenset(("attempts", "messages"))
 _SWARM = (sys.executable, "-m", "herdgate_loadtest.herd.swarm")
 
@@ -198,11 +201,15 @@ class HerdShape(LoadTestShape):
         self._wanted = wanted((environment.host or "").split(), given)
         for warning in self._wanted.plan.preflight(processes):
             log.warning("%s", warning)
+        gateways = Gateways(self._wanted.plan.gateways, self._wanted.token)
         stage = Stage(
             send=lambda name, order: self._runner.send_message(_ORDER, order, name),
             now=time.monotonic,
             at=_call_at,
             kill=lambda pid: os.kill(pid, signal.SIGKILL),
+            drain=gateways.drain,
+            is_drained=gateways.is_drained,
+            permits=gateways.permits,
             boot_id=boot_id(),
         )
         self._conductor = Conductor(self._wanted.plan, processes, stage)
@@ -245,7 +252,24 @@ def _add_options(parser: "LocustArgumentParser") -> None:
     group = parser.add_argument_group("herd", "The herd, see docs/herd.md; --host takes several URLs with spaces")
     for name, default, text in OPTIONS:
         variable = _attribute(name).upper()
-        group.add_argument(f"--herd-{name}", default=default, env_var=variable, help=text)
+        option = group.add_argument(f"--herd-{name}", default=default, env_var=variable, help=text)
+        option.include_in_web_ui, option.is_secret = True, name == SECRET  # of a group, Locust asks for neither
+
+
+@events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator]
+def _heed_signs(**_: object) -> None:
+    """SIGINT, which was held back: as long as nobody is there who could leave, it ends this process without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNS)
+
+
+def _stop(environment: "Environment") -> None:
+    """SIGINT, in good order: Locust's own way raises an exception wherever it happens to be."""
+    runner: Any = environment.runner
+    environment.process_exit_code = 0 if isinstance(runner, WorkerRunner) else _INTERRUPTED
+    if environment.web_ui is not None:
+        environment.web_ui.stop()  # type: ignore[no-untyped-call]
+    runner.quit()
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
@@ -262,6 +286,7 @@ def _connect(environment: "Environment", **_: object) -> None:
         if isinstance(shape, HerdShape):
             shape.hear(**msg.data)
 
+    signal.signal(signal.SIGINT, lambda *_: runner.greenlet.spawn(_stop, environment))
     runner.register_message(_ORDER, on_order)
     if not isinstance(runner, WorkerRunner):
         runner.register_message(_NEWS, on_news)

@@ -5,7 +5,7 @@ option. Locust's names have `--herd-` in front, and come from the environment as
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from herdgate_loadtest.engine import CrowdConfig, parse_clients
@@ -13,9 +13,10 @@ from herdgate_loadtest.engine.options import read_header, read_sources
 from herdgate_loadtest.engine.target import Target
 from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 from herdgate_loadtest.herd.bounds import BOUNDS
+from herdgate_loadtest.herd.gateways import check_token
 from herdgate_loadtest.herd.plan import HowToCut, Plan
 
-__all__ = ["OPTIONS", "Option", "Wanted", "wanted"]
+__all__ = ["OPTIONS", "SECRET", "Option", "Wanted", "wanted"]
 
 
 class Option(NamedTuple):
@@ -32,9 +33,11 @@ OPTIONS = (
     Option("burst", "", "admissions at once; empty: one second of the rate"),
     Option("ramp", "", "clients per second to begin with; empty: the rate; 0: all at once"),
     Option("hold", "1", "seconds between the last admission and the cut"),
-    Option("cut", "reset", "reset, close (by the clients), kill (processes), observe (the server does it)"),
+    Option("cut", "reset", "reset, close (by the clients), kill (processes), drain (a gateway), observe (the server)"),
     Option("kill-pid", "", "ids of the processes to kill (SIGKILL), with commas; on the machine of Locust's master"),
-    Option("expect", "", "clients that are cut off by kill or observe; empty: at least one"),
+    Option("gateway", "", "admin listeners, http://HOST:PORT, or control sockets, with spaces; drain: the first one"),
+    Option("token", "", "the admin.token of the gateways, for drain over HTTP"),
+    Option("expect", "", "clients that are cut off by kill, drain or observe; empty: at least one"),
     Option("deadline", "120", "seconds to come up, on top of the ramp, and to recover"),
     Option("rounds", "1", "how often the herd is cut off"),
     Option("messages", "0", "messages a second over all sockets, which the server has to echo"),
@@ -49,6 +52,9 @@ OPTIONS = (
     Option("report", "", "file for an HTML report with plots; empty: none"),
     Option("record", "", "file to which each round's result record is added, as a JSON line; empty: none"),
 )
+
+SECRET = "token"  # noqa: S105 - its name
+"""The option that no list of processes shall show: it is passed on in the environment."""
 
 _TYPED = {
     "behaviour": "--clients",
@@ -71,12 +77,14 @@ class Wanted:
 
     Attributes:
         plan: what is played.
+        token: of the plan's gateways; "": none.
         most: bounds, see `herdgate_loadtest.herd.bounds.BOUNDS`.
         report: file for the HTML report; "": none.
         record: file for the records; "": none.
     """
 
     plan: Plan
+    token: str = field(repr=False)
     most: Mapping[str, float]
     report: str
     record: str
@@ -90,7 +98,8 @@ def wanted(urls: Sequence[str], given: Mapping[str, Any]) -> Wanted:
     """
     texts = {name: _text(given.get(name), default) for name, default, _ in OPTIONS}
     try:
-        return Wanted(_plan(urls, texts), _most(texts["most"]), texts["report"], texts["record"])
+        check_token(texts["token"])
+        return Wanted(_plan(urls, texts), texts["token"], _most(texts["most"]), texts["report"], texts["record"])
     except ConfigurationError as error:
         option = _TYPED.get(error.field.partition(".")[0], error.field)
         raise LoadtestError(option + str(error).removeprefix(error.field)) from None
@@ -111,6 +120,7 @@ def _plan(urls: Sequence[str], texts: Mapping[str, str]) -> Plan:
         origin=texts["origin"] or None,
         headers=tuple(read_header(line) for line in texts["header"].splitlines() if line.strip()),
         failover=_yes("failover", texts),
+        moves_on=texts["cut"] == "drain",
         spread_s=_number("spread", texts),
         timeout_s=_number("timeout", texts),
         seed=_whole("seed", texts),
@@ -123,6 +133,7 @@ def _plan(urls: Sequence[str], texts: Mapping[str, str]) -> Plan:
         hold_s=_number("hold", texts),
         cut=cast("HowToCut", texts["cut"]),  # the plan checks it
         kill_pids=tuple(_pid(part) for part in texts["kill-pid"].split(",") if part.strip()),
+        gateways=tuple(texts["gateway"].split()),
         expect=_whole("expect", texts) if texts["expect"] else None,
         deadline_s=_number("deadline", texts),
         rounds=_whole("rounds", texts),

@@ -12,11 +12,13 @@ from herdgate_loadtest.engine import CrowdConfig
 from herdgate_loadtest.engine.preflight import Limits, check_limits, read_limits
 from herdgate_loadtest.engine.target import Target
 from herdgate_loadtest.errors import ConfigurationError
+from herdgate_loadtest.herd.gateways import check_address
 
 __all__ = ["HowToCut", "Plan", "Share"]
 
-HowToCut = Literal["reset", "close", "kill", "observe"]
-"""Every client resets, every client closes (1001), processes are killed, or the server does it and we watch."""
+HowToCut = Literal["reset", "close", "kill", "drain", "observe"]
+"""Every client resets, every client closes (1001), processes are killed, a gateway is told to drain, or the server
+cuts as it likes and we watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class Plan:
         hold_s: seconds between the last admission and the cut.
         cut: how the herd is cut off.
         kill_pids: who is killed then, with SIGKILL; processes of the machine of Locust's master.
-        expect: clients that a killed process, or the server, cuts off; None: at least one, and 2 s long nobody more.
+        gateways: admin listeners or control sockets; the first one drains, all are asked for permits in the end.
+        expect: clients that a killed process, a drain, or the server, cuts off; None: at least one, and then until the
+            gateway is drained, or 2 s long nobody more.
         deadline_s: seconds to come up, on top of the ramp, and to recover.
         rounds: how often it is cut off.
         messages: a second, over all sockets, each of which has to come back.
@@ -75,6 +79,7 @@ class Plan:
     hold_s: float = 1.0
     cut: HowToCut = "reset"
     kill_pids: tuple[int, ...] = ()
+    gateways: tuple[str, ...] = ()
     expect: int | None = None
     deadline_s: float = 120.0
     rounds: int = 1
@@ -101,12 +106,24 @@ class Plan:
             )
         if any(pid < 2 for pid in self.kill_pids):
             raise ConfigurationError("--kill-pid", self.kill_pids, "write ids of processes of your own")
-        if self.cut == "kill" and self.rounds > 1:
-            raise ConfigurationError("--rounds", self.rounds, "write 1: a process is killed once")
+        if self.cut in ("kill", "drain") and self.rounds > 1:
+            once = "a process is killed once" if self.cut == "kill" else "who is drained takes nobody any more"
+            raise ConfigurationError("--rounds", self.rounds, f"write 1: {once}")
+        self._check_gateways()
         if self.expect is not None and self.is_ours:
             raise ConfigurationError("--expect", self.expect, f"leave it out: with --cut {self.cut} all are cut off")
         if self.expect is not None and not 1 <= self.expect <= self.crowd.total:
             raise ConfigurationError("--expect", self.expect, f"write a number of clients, 1 to {self.crowd.total}")
+
+    def _check_gateways(self) -> None:
+        for address in self.gateways:
+            check_address(address)
+        if self.cut != "drain":
+            return
+        if not self.gateways:
+            raise ConfigurationError("--gateway", "none", "write the admin listener or control socket to tell to drain")
+        if len(self.crowd.urls) > 1 and not self.crowd.failover:
+            raise ConfigurationError("--failover", "no", "write --failover: who is called back goes on to the next URL")
 
     @property
     def is_ours(self) -> bool:

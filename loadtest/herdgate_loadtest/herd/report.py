@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from herdgate_loadtest.chart import Line, chart
 from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine import Record
 from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.conductor import Conductor
-from herdgate_loadtest.herd.plots import Line, chart
 from herdgate_loadtest.herd.rounds import Round
 from herdgate_loadtest.herd.swarm import BUCKET_S
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine import Record
 from herdgate_loadtest.engine.recorded import Recorded, together
 
@@ -56,6 +57,10 @@ class Round:
     series: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     generators: Sequence[Mapping[str, float]] = ()
 
+    def with_permits(self, left: int) -> "Round":
+        """The same, with the permits that were taken still when everybody had left."""
+        return replace(self, record=replace(self.record, leaked_permits=left))
+
     def as_dict(self) -> dict[str, Any]:
         """The result record, and what it is worth; ready for `json.dumps`."""
         return self.record.as_dict() | {
@@ -67,14 +72,19 @@ class Round:
         }
 
 
-def round_of(told: Sequence[Told], *, rate: float, burst: float, most_skew_s: float) -> Round:
-    """Put together what the processes told."""
+def round_of(told: Sequence[Told], *, rate: float, burst: float, most_skew_s: float, least_cut_off: int = 1) -> Round:
+    """Put together what the processes told; a round in which fewer were cut off than should be shows nothing."""
     began = min(part.cut_at for part in told)
     skew_s = max(part.cut_at + part.clock_error_s for part in told) - began
     recorded = together([part.recorded for part in told])
     if skew_s > most_skew_s:
         late = f"the last process cut {skew_s * 1e3:.0f} ms after the first; {most_skew_s * 1e3:.0f} is too much"
         recorded = replace(recorded, reasons=[*recorded.reasons, late])
+    if (cut_off := len(recorded.outcomes)) < least_cut_off:
+        few = (
+            f"{cut_off:,} of {counted(least_cut_off, 'client')} were cut off: is it the server that has their sockets?"
+        )
+        recorded = replace(recorded, reasons=[*recorded.reasons, few])
     answers: Counter[str] = Counter()
     series: dict[str, Counter[int]] = {}
     for part in told:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from herdgate_loadtest.chart import Line, chart
 from herdgate_loadtest.errors import LoadtestError
-from herdgate_loadtest.herd.plots import Line, chart
 from herdgate_loadtest.herd.report import page, per_second_chart, table
 from herdgate_loadtest.replay.player import Result
 

@@ -12,10 +12,10 @@ import pytest
 from websockets.asyncio.client import connect
 
 from herdgate_loadtest.demo.fleet import run_fleet
-from herdgate_loadtest.demo.gateway import GateCounts
 from herdgate_loadtest.demo.rounds import Plan, play_round
 from herdgate_loadtest.engine import Crowd
 from herdgate_loadtest.errors import CrowdError
+from herdgate_loadtest.gate_counts import GateCounts
 from tests.wire import eventually
 
 

@@ -13,9 +13,9 @@ def deny(peer: Peer) -> None:
     peer.deny(retry_ms=10, ticket="1.abc")
 
 
-def crowd_at(*servers: Server, clients: int = 1, failover: bool = True) -> Crowd:
+def crowd_at(*servers: Server, clients: int = 1, failover: bool = True, moves_on: bool = False) -> Crowd:
     urls = tuple(server.url for server in servers)
-    return Crowd(CrowdConfig(urls=urls, clients={"obey": clients}, failover=failover, spread_s=0))
+    return Crowd(CrowdConfig(urls, clients={"obey": clients}, failover=failover, moves_on=moves_on, spread_s=0))
 
 
 def tries_at(*servers: Server) -> list[int]:
@@ -62,3 +62,21 @@ async def test_socket_that_is_closed_in_good_order_sends_its_client_to_the_same_
         one.peers[0].close(1012)
         assert await crowd.recover(deadline_s=5)
         assert tries_at(one, two) == [2, 0]
+
+
+async def test_who_moves_on_and_is_called_back_comes_to_the_next_server() -> None:
+    async with serving(admit) as one, serving(admit) as two, crowd_at(one, two, moves_on=True) as crowd:
+        await crowd.bring_up()
+        crowd.cut("observe")
+        one.peers[0].close(1012)
+        assert await crowd.recover(deadline_s=5)
+        assert tries_at(one, two) == [1, 1]
+
+
+async def test_who_moves_on_is_not_held_up_by_a_server_that_drains() -> None:
+    def draining(peer: Peer) -> None:
+        peer.deny(503, retry_ms=10)
+
+    async with serving(draining) as one, serving(admit) as two, crowd_at(one, two, moves_on=True) as crowd:
+        await crowd.bring_up()
+        assert tries_at(one, two) == [1, 1]

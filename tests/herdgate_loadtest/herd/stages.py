@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from herdgate_loadtest.engine import CrowdConfig
+from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.conductor import Conductor, Stage
 from herdgate_loadtest.herd.plan import Plan
 
@@ -19,7 +20,13 @@ def plan_of(**settings: Any) -> Plan:
 
 
 class Fake:
-    """Plays both sides: `step` moves time on, `say` is a process, `orders` is what was sent."""
+    """Plays both sides: `step` moves time on, `say` is a process, `orders` is what was sent.
+
+    Attributes:
+        is_drained: what the gateway says.
+        permits: that are taken at the gateways; None: not known yet; an error: no answer.
+        drains: how often the gateway was told to drain.
+    """
 
     def __init__(self, plan: Plan, processes: int = 2) -> None:
         self.time = 100.0
@@ -28,11 +35,17 @@ class Fake:
         self.killed: list[int] = []
         self.leads_s: list[float] = []
         self.kill: Callable[[int], None] = self.killed.append
+        self.is_drained = False
+        self.permits: int | LoadtestError | None = 0
+        self.drains = 0
         stage = Stage(
             send=self._send,
             now=lambda: self.time,
             at=lambda moment, call: self.later.append((moment, call)),
             kill=self._kill,
+            drain=self._drain,
+            is_drained=lambda: self.is_drained,
+            permits=self._permits,
             boot_id=HERE,
         )
         self.conductor = Conductor(plan, processes, stage)
@@ -44,6 +57,16 @@ class Fake:
 
     def _kill(self, pid: int) -> None:
         self.kill(pid)
+
+    def _drain(self) -> None:
+        if isinstance(self.permits, LoadtestError):
+            raise self.permits
+        self.drains += 1
+
+    def _permits(self, _since: float) -> int | None:
+        if isinstance(self.permits, LoadtestError):
+            raise self.permits
+        return self.permits
 
     def step(self, seconds: float = 1.0) -> bool:
         self.time += seconds

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import re
+import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.herdgate_loadtest.engine.servers import Peer, eventually, server_frame, serving
+from tests.herdgate_loadtest.engine.servers import Peer, Server, eventually, server_frame, serving
 from tests.servers import uvicorn
 
 HERDGATE = (sys.executable, "-c", "from herdgate.cli import main; main()", "herd")
@@ -154,18 +156,59 @@ async def test_crowd_that_does_not_come_back_is_a_failure() -> None:
     assert records[0]["recovery_ratio"] == "Infinity"
 
 
-async def test_herd_that_is_ended_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("processes", "members"), [(1, 2), (2, 5)])
+async def test_herd_that_is_stopped_says_so_in_one_line_and_leaves_nothing_behind(
+    sign: signal.Signals, code: int, processes: int, members: int
+) -> None:
     async with serving(Peer.admit) as server:
-        process = await asyncio.create_subprocess_exec(
-            *HERDGATE, server.url, "--clients", "20", "--hold", "60", "--processes", "2", "--json"
-        )
+        process, family = await started(server, "--processes", str(processes))
         await eventually(lambda: len(server.peers) == 20, within_s=40)
-        family = psutil.Process(process.pid).children(recursive=True)
-        assert len(family) >= 5
-        process.terminate()
-        await asyncio.wait_for(process.wait(), 30)
+        assert len(family()) == members
+        told = await stopped(process, sign, family())
         await eventually(lambda: not server.peers, within_s=20)
-        await eventually(lambda: not any(map(lives, family)), within_s=20)
+    assert told == (code, f"herdgate: {sign.name}: everybody has left; a herd that is stopped proves nothing\n")
+
+
+async def test_herd_that_is_stopped_while_it_starts_says_the_same() -> None:
+    async with serving(Peer.admit) as server:
+        process, family = await started(server, "--processes", "2")
+        await eventually(lambda: bool(family()), within_s=40)
+        code, said = await stopped(process, signal.SIGINT, family())
+    assert code == 130
+    assert said.startswith("herdgate: SIGINT: ")
+    assert said.count("\n") == 1
+
+
+async def started(
+    server: Server, *options: str
+) -> tuple[asyncio.subprocess.Process, Callable[[], list[psutil.Process]]]:
+    """A herd of 20, and who belongs to it."""
+    process = await asyncio.create_subprocess_exec(
+        *(*HERDGATE, server.url, "--clients", "20", "--hold", "60", "--json", *options), stderr=asyncio.subprocess.PIPE
+    )
+    return process, lambda: psutil.Process(process.pid).children(recursive=True)
+
+
+async def stopped(
+    process: asyncio.subprocess.Process, sign: signal.Signals, family: list[psutil.Process]
+) -> tuple[int | None, str]:
+    """The exit code, and what was said, once nobody of the family is left."""
+    process.send_signal(sign)
+    _, err = await asyncio.wait_for(process.communicate(), 30)
+    await eventually(lambda: not any(map(lives, family)), within_s=20)
+    return process.returncode, err.decode()
+
+
+async def test_options_are_fields_of_locusts_page_and_the_token_shows_dots() -> None:
+    asks = (
+        "import sys, locust.argument_parser as parser; sys.argv = ['locust']",
+        "import herdgate_loadtest.herd.locust_classes",
+        "fields = parser.ui_extra_args_dict([])",
+        "print('herd_cut' in fields, [name for name, field in fields.items() if field['is_secret']])",
+    )
+    code, out, err = await run(sys.executable, "-c", "\n".join(asks))
+    assert (code, out) == (0, "True ['herd_token']\n"), err
 
 
 def lives(process: psutil.Process) -> bool:
@@ -180,7 +223,7 @@ def lives(process: psutil.Process) -> bool:
         (("ws://127.0.0.1/", "--clients", "40000"), "40,000 clients will not do: they need 40,000 ports, one source"),
         (("ws://127.0.0.1/", "--processes", "0"), "--processes: got 0; write a number, 1 or more"),
         (("ws://127.0.0.1/", "--cut", "kill"), "--kill-pid: got none; write --cut kill"),
-        (("ws://127.0.0.1/", "--cut", "drain"), "--cut: got drain; write one of reset, close, kill, observe"),
+        (("ws://127.0.0.1/", "--cut", "drain"), "--gateway: got none; write the admin listener or control socket"),
         (("ws://127.0.0.1/", "--web", "here"), "--web: got here; write HOST:PORT"),
     ],
 )

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.conductor import Conductor
 from tests.herdgate_loadtest.herd.stages import Fake, plan_of
 
@@ -246,3 +247,111 @@ def test_infinite_recovery_is_a_failure() -> None:
     fake.step()
     assert math.isinf(fake.conductor.rounds[0].record.t100_s)
     assert fake.conductor.exit_code == 1
+
+
+GATEWAY = {"gateways": ("/run/control",)}
+GONE = LoadtestError("--gateway: no answer from /run/control")
+
+
+def drain(fake: Fake) -> None:
+    come_up(fake)
+    hold_and_cut(fake)
+    (_, call), *_ = fake.later
+    call()
+    fake.cut("one")
+    fake.cut("two")
+
+
+def show(fake: Fake, *, cut_off: int, times: int = 1) -> None:
+    for _ in range(times):
+        fake.snapshot("one", inside=2, cut_off=cut_off, is_back=True)
+        fake.snapshot("two", inside=2, cut_off=0, is_back=True)
+        fake.step()
+
+
+def see_off(fake: Fake) -> None:
+    for name in ("one", "two"):
+        fake.say(name, "left")
+    fake.step()
+
+
+def test_gateway_is_told_to_drain_just_after_everybody_watches() -> None:
+    fake = Fake(plan_of(cut="drain", **GATEWAY))
+    drain(fake)
+    (_, order), *_ = fake.sent("cut")
+    assert (order["how"], fake.drains) == ("observe", 1)
+    assert fake.later[0][0] > order["at"]
+
+
+def test_drain_lasts_until_the_gateway_says_that_it_is_over() -> None:
+    fake = Fake(plan_of(cut="drain", **GATEWAY))
+    drain(fake)
+    show(fake, cut_off=1, times=6)
+    assert not fake.sent("tell"), "who is still there is cut off any moment"
+    fake.is_drained = True
+    show(fake, cut_off=1)
+    assert fake.sent("tell")
+
+
+def test_gateway_that_does_not_drain_ends_the_herd_in_one_line() -> None:
+    fake = Fake(plan_of(cut="drain", **GATEWAY))
+    come_up(fake)
+    hold_and_cut(fake)
+    fake.permits = GONE
+    fake.later[0][1]()
+    assert not fake.step()
+    assert (fake.conductor.error, fake.conductor.exit_code) == (str(GONE), 1)
+
+
+def test_gateway_that_does_not_answer_is_found_before_anybody_comes() -> None:
+    fake = Fake(plan_of(**GATEWAY))
+    fake.permits = GONE
+    fake.ready("one", "two")
+    assert not fake.step()
+    assert (fake.conductor.error, fake.conductor.exit_code) == (str(GONE), 2)
+    assert not fake.sent("up")
+
+
+def test_round_in_which_nobody_was_cut_off_shows_nothing() -> None:
+    fake = Fake(plan_of(cut="drain", **GATEWAY))
+    drain(fake)
+    fake.is_drained = True
+    show(fake, cut_off=0, times=4)
+    for name in ("one", "two"):
+        nobody = {"outcomes": [], "began": fake.time, "denials_s": [], "admissions_s": [], "reasons": []}
+        counts = {"tries": 0, "admitted": 0, "denied": 0, "failed": 0}
+        fake.say(name, "told", recorded=nobody | counts, answers={}, series=[])
+    fake.step()
+    see_off(fake)
+    (played,) = fake.conductor.rounds
+    assert played.record.reasons == ("0 of 1 client were cut off: is it the server that has their sockets?",)
+    assert fake.conductor.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "leaked", "code"), [(0, 0, 0, 0), (7, 7, 0, 0), (7, 5, 0, 0), (7, 9, 2, 1)]
+)
+def test_permits_above_those_of_before_are_leaked(before: int, after: int, leaked: int, code: int) -> None:
+    fake = Fake(plan_of(**GATEWAY))
+    fake.permits = before
+    play(fake)
+    assert not fake.conductor.is_over
+    fake.permits = None  # counts of a moment ago
+    see_off(fake)
+    assert not fake.conductor.is_over
+    fake.permits = after
+    fake.step()
+    fake.step(30)
+    assert fake.conductor.rounds[-1].record.leaked_permits == leaked
+    assert (fake.conductor.is_over, fake.conductor.exit_code) == (True, code)
+    assert len(fake.conductor.warnings) == code
+
+
+def test_permits_are_null_where_nobody_is_asked_or_nobody_answers() -> None:
+    assert play(Fake(plan_of())).rounds[0].record.leaked_permits is None
+    fake = Fake(plan_of(**GATEWAY))
+    play(fake)
+    fake.permits = GONE
+    see_off(fake)
+    assert fake.conductor.rounds[0].record.leaked_permits is None
+    assert (fake.conductor.warnings, fake.conductor.exit_code) == ([str(GONE)], 0)

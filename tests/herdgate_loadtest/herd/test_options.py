@@ -26,6 +26,8 @@ def test_everything_may_be_said_as_text() -> None:
         "ramp": "0",
         "cut": "kill",
         "kill-pid": "12, 13",
+        "gateway": "http://127.0.0.1:9901  /run/control",
+        "token": "letmein",
         "expect": "4",
         "header": "X-User: {n}\nX-Other: b",
         "failover": "yes",
@@ -39,6 +41,9 @@ def test_everything_may_be_said_as_text() -> None:
     assert crowd.sources == ("127.0.0.2", "127.0.0.3")
     assert crowd.failover
     assert (asked.plan.kill_pids, asked.plan.expect, asked.plan.ramp) == ((12, 13), 4, 0)
+    assert asked.plan.gateways == ("http://127.0.0.1:9901", "/run/control")
+    assert asked.token == "letmein"
+    assert "letmein" not in repr(asked)
     assert asked.most == {"recovery_ratio": 1.15, "failed": 0}
 
 
@@ -56,6 +61,7 @@ def test_everything_may_be_said_as_text() -> None:
         ("spread", "-1", "--spread: got -1.0; write seconds"),
         ("timeout", "0", "--timeout: got 0.0; write seconds"),
         ("most", "speed=1", "--most: got speed=1; write NAME=NUMBER, with a name of recovery_ratio"),
+        ("token", "a\nb", "--token: got something else; write ASCII letters"),
         ("most", "failed=few", "--most: got few; write a number"),
     ],
 )
@@ -64,6 +70,14 @@ def test_option_that_cannot_be_right_is_one_line(name: str, text: str, complaint
         wanted(URL, {name: text})
     assert str(raised.value).startswith(complaint)
     assert "\n" not in str(raised.value)
+
+
+def test_with_several_urls_a_drain_needs_clients_that_go_on() -> None:
+    given = {"cut": "drain", "gateway": "/run/control"}
+    with pytest.raises(LoadtestError, match="--failover: got no; write --failover: who is called back goes on"):
+        wanted(URL * 2, given)
+    assert wanted(URL * 2, given | {"failover": "yes"}).plan.crowd.moves_on
+    assert wanted(URL, given).plan.crowd.moves_on
 
 
 def record_of(*backs_s: float | None) -> Record:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from herdgate_loadtest.chart import Line, chart
 from herdgate_loadtest.engine import compute_record
 from herdgate_loadtest.engine.record import Outcome
 from herdgate_loadtest.herd.clocks import boot_id, offset_of
-from herdgate_loadtest.herd.plots import Line, chart
 from herdgate_loadtest.herd.report import back_chart, page, per_second_chart, table
 
 SVG = "{http://www.w3.org/2000/svg}"

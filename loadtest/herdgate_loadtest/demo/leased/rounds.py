@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Iterable
 
-from herdgate_loadtest.demo.gateway import GateCounts, Gateway
+from herdgate_loadtest.demo.gateway import Gateway
 from herdgate_loadtest.demo.leased.losses import Loss, Round
 from herdgate_loadtest.demo.leased.stage import Stage
 from herdgate_loadtest.demo.rounds import Plan, permits_left
 from herdgate_loadtest.demo.watched import watched
 from herdgate_loadtest.engine import Crowd, ServerCounts
+from herdgate_loadtest.gate_counts import GateCounts
 from herdgate_loadtest.owned.gateway import OwnedGateway
 from herdgate_loadtest.owned.worker import OwnedWorker
 
