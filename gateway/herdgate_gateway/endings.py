@@ -1,9 +1,10 @@
 """How a relayed socket ends when neither side has ended it: what each leg is told, and how old it may become."""
 
-import json
 import random
 from typing import NamedTuple
 
+from herdgate.core.answers import Invitation
+from herdgate.denial import close_reason
 from herdgate_gateway.close_codes import (
     BAD_GATEWAY,
     GOING_AWAY,
@@ -14,7 +15,17 @@ from herdgate_gateway.close_codes import (
     to_client,
 )
 
-__all__ = ["BROKEN", "CLIENT_STALLED", "IDLE", "WORKER_STALLED", "Ending", "Farewell", "jittered", "too_old"]
+__all__ = [
+    "BROKEN",
+    "CLIENT_STALLED",
+    "IDLE",
+    "WORKER_STALLED",
+    "Ending",
+    "Farewell",
+    "back_soon",
+    "jittered",
+    "too_old",
+]
 
 JITTER = 0.1
 """By this share a lifetime may be shorter, so that those who came together do not leave together."""
@@ -58,10 +69,14 @@ BROKEN = {
 """By who broke what."""
 
 
-def too_old() -> Ending:
+def back_soon() -> Farewell:
     """The client is to come back within 100 to 1000 ms, drawn anew for each."""
-    reason = json.dumps({"retry_ms": random.randint(100, 1000)}, separators=(",", ":"))
-    return Ending(Farewell(SERVICE_RESTART, reason), Farewell(GOING_AWAY))
+    return Farewell(SERVICE_RESTART, close_reason(Invitation(random.uniform(0.1, 1), None)))
+
+
+def too_old() -> Ending:
+    """A socket that has reached its lifetime."""
+    return Ending(back_soon(), Farewell(GOING_AWAY))
 
 
 def jittered(max_age_s: float | None) -> float | None:

@@ -6,15 +6,13 @@
 A 1012 that tells a time by itself, or has words of its own, is the worker's business and passes.
 """
 
-import json
-import random
 from collections.abc import Awaitable
 from typing import Protocol
 
 from herdgate.core.answers import Invitation
 from herdgate.denial import close_reason
 from herdgate_gateway.close_codes import SERVICE_RESTART
-from herdgate_gateway.endings import Farewell
+from herdgate_gateway.endings import Farewell, back_soon
 
 __all__ = ["MOVED", "Inviting", "call_back", "has_moved"]
 
@@ -42,5 +40,5 @@ async def call_back(invite: Inviting | None, *, firm: bool) -> Farewell:
         invite: of the client's gate. None: it is told to come within 100 to 1000 ms.
     """
     if invite is None:
-        return Farewell(SERVICE_RESTART, json.dumps({"retry_ms": random.randint(100, 1000)}, separators=(",", ":")))
+        return back_soon()
     return Farewell(SERVICE_RESTART, close_reason(await invite(firm=firm)))

@@ -9,6 +9,8 @@ A failure that comes later than the end of what it belongs to is none to tell of
 import logging
 import math
 
+from herdgate.core.errors import printable
+
 __all__ = ["WorkerLog"]
 
 QUIET_S = 10.0
@@ -36,11 +38,11 @@ class WorkerLog:
             broke: it is left alone from now on.
         """
         if broke:
-            _logger.warning("worker fails, leaving it alone: %s (%s)", self._url, _shown(why))
+            _logger.warning("worker fails, leaving it alone: %s (%s)", self._url, printable(why[:LONGEST]))
         elif since < self._well_at:
             return  # old news
         elif self._failed_at is None:
-            _logger.warning("worker fails: %s (%s)", self._url, _shown(why))
+            _logger.warning("worker fails: %s (%s)", self._url, printable(why[:LONGEST]))
         self._failed_at = now
 
     def answered(self, now: float, *, is_back: bool) -> None:
@@ -49,8 +51,3 @@ class WorkerLog:
             return
         _logger.info("worker is %s: %s", "back" if is_back else "well again", self._url)
         self._failed_at, self._well_at = None, now
-
-
-def _shown(why: str) -> str:
-    """One line of it."""
-    return "".join(letter if letter.isprintable() else "?" for letter in why[:LONGEST])

@@ -4,6 +4,7 @@ Rules: an entry point is a function, or a `typer.Typer` for a group of subcomman
 installed stays in the list and says what to install. What people can mend is one line on standard error, exit code 2.
 """
 
+import errno
 import re
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -13,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from herdgate import __version__
-from herdgate.core.errors import HerdgateError
+from herdgate.core.errors import HerdgateError, printable
 
 __all__ = ["build", "main"]
 
@@ -103,13 +104,17 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             _end(str(error), 2, prefix="")
         _end(_explain(error), 2)
-    except typer.Abort:
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _end(f"{error.strerror}: write to where there is room", 2)
+    except (typer.Abort, KeyboardInterrupt):  # the latter while subcommands are loaded
         sys.exit(_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _end(message: str, code: int, *, prefix: str = "herdgate: ") -> NoReturn:
-    typer.echo(f"{prefix}{message}", err=True)
+    typer.echo("\n".join(map(printable, f"{prefix}{message}".split("\n"))), err=True)
     sys.exit(code)
 
 

@@ -112,13 +112,14 @@ def challenge(status: int, told: str | None = None) -> Headers:
 def close_reason(denied: Denied | Invitation) -> str:
     """The reason of a close denial, or of a close that calls back: compact JSON.
 
-    It stays well under the 123 bytes that a close frame has (RFC 6455 section 5.5).
+    It stays well under the 123 bytes that a close frame has (RFC 6455 section 5.5). `reconnect` is for clients of
+    Centrifugo, which never come back after a reason in JSON that does not ask for it.
     """
     wait = retry_ms(denied)
-    told = "null" if wait is None else wait
-    if denied.ticket is None:
-        return f'{{"retry_ms":{told}}}'
-    return f'{{"retry_ms":{told},"ticket":"{denied.ticket}"}}'  # a ticket needs no escape
+    ticket = "" if denied.ticket is None else f',"ticket":"{denied.ticket}"'  # needs no escape
+    if wait is None:
+        return f'{{"retry_ms":null{ticket}}}'
+    return f'{{"retry_ms":{wait}{ticket},"reconnect":true}}'
 
 
 def our_cookie(name: str, value: str, *, age_s: float, path: str, secure: bool, same_site: bool) -> bytes:

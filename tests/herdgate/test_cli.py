@@ -40,6 +40,12 @@ def wrong() -> None:
     raise ConfigurationError("open", -1, "write 0 or more")
 
 
+def hostile() -> None:
+    "Raise what names a file that somebody else has named."
+    from herdgate.core.errors import HerdgateError
+    raise HerdgateError("\\x1b[2J.toml: cannot be read")
+
+
 def interrupted() -> None:
     "As if Ctrl-C had been pressed."
     raise KeyboardInterrupt
@@ -49,6 +55,7 @@ ENTRY_POINTS = """
 group = herdgate_elsewhere:group
 single = herdgate_elsewhere:single
 wrong = herdgate_elsewhere:wrong
+hostile = herdgate_elsewhere:hostile
 interrupted = herdgate_elsewhere:interrupted
 lacking = herdgate_lacking.command:command
 """
@@ -125,6 +132,29 @@ def test_number_that_a_subcommand_returns_is_the_exit_code(elsewhere: Path, code
 def test_ctrl_c_says_nothing(elsewhere: Path) -> None:
     ended = herdgate_command("interrupted", folder=elsewhere)
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "")
+
+
+def test_ctrl_c_while_subcommands_are_loaded_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "herdgate_slow.py").write_text("raise KeyboardInterrupt\n")
+    info = tmp_path / "slow-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[herdgate.commands]\nslow = herdgate_slow:command\n")
+    ended = herdgate_command("--help", folder=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_errors_reach_a_terminal_without_what_it_would_obey(elsewhere: Path) -> None:
+    ended = herdgate_command("hostile", folder=elsewhere)
+    assert (ended.returncode, ended.stderr) == (2, "herdgate: \\x1b[2J.toml: cannot be read\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    with Path("/dev/full").open("wb") as full:
+        program = [sys.executable, "-m", "herdgate", "--help"]
+        ended = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (2, "herdgate: No space left on device: write to where there is room\n")
 
 
 @pytest.mark.parametrize(

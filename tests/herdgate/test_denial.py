@@ -102,7 +102,7 @@ def test_close_reason_fits_a_close_frame(retry_s: float | None, ticket: str | No
 
 
 def test_close_reason_is_compact() -> None:
-    assert close_reason(Denied("rate", 7.34, TICKET)) == f'{{"retry_ms":7340,"ticket":"{TICKET}"}}'
+    assert close_reason(Denied("rate", 7.34, TICKET)) == f'{{"retry_ms":7340,"ticket":"{TICKET}","reconnect":true}}'
 
 
 def test_statuses_replace_the_usual_ones_one_by_one() -> None:

@@ -131,7 +131,7 @@ async def test_browser_reads_the_close_and_its_cookie_admits(server: Server) -> 
         return
     closed = await read_close(server.port, "/ws", headers=BROWSER)
     assert closed.code == 1013
-    assert set(closed.json()) == {"retry_ms", "ticket"}
+    assert set(closed.json()) == {"retry_ms", "ticket", "reconnect"}
     cookie = closed.headers["set-cookie"].partition(";")[0]
     assert cookie == f"herdgate_ticket_default={closed.json()['ticket']}"
     await set_rate(server, 100)

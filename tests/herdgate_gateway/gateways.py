@@ -68,7 +68,7 @@ class _CalledBack:
 
     def __eq__(self, reason: object) -> bool:
         told = json.loads(str(reason))
-        return set(told) <= {"retry_ms", "ticket"} and told["retry_ms"] > 0
+        return set(told) <= {"retry_ms", "ticket", "reconnect"} and told["retry_ms"] > 0
 
     __hash__ = None  # type: ignore[assignment]
 

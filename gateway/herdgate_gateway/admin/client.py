@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
+from herdgate.core.errors import printable
 from herdgate_gateway.admin.access import check_token
 from herdgate_gateway.errors import ConfigurationError, HerdgateError
 
@@ -138,4 +139,4 @@ def _read(body: bytes, address: str | Path) -> dict[str, Any]:
 def _line(text: str) -> str:
     """The first line, without what a terminal would act on."""
     first = next(iter(text.splitlines()), "")
-    return "".join(letter for letter in first if letter.isprintable())[:300]
+    return printable(first)[:300]

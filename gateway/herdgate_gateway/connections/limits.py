@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from herdgate.core.errors import printable
 from herdgate_gateway.errors import ConfigurationError
 from herdgate_gateway.leases.values import copied
 
@@ -100,5 +101,5 @@ def _kind(number: float) -> str:
 
 def _shown(path: str) -> str:
     """Where a value is, on one short line."""
-    text = "".join(letter if letter.isprintable() else "?" for letter in path)
+    text = printable(path)
     return text if len(text) <= _MOST_PATH else f"...{text[3 - _MOST_PATH :]}"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from herdgate.core.errors import printable
 from herdgate_gateway.connections.limits import canonical
 from herdgate_gateway.leases.listing import columns
 from herdgate_gateway.leases.rows import ConnectionRow, ShardRow, shard_of
@@ -59,21 +60,16 @@ def show_text(name: str, row: ConnectionRow | None, owner: ShardRow | None) -> s
         lines += [
             ("claimed with", _number(row.epoch, "never")),
             ("last seq", _number(row.last_seq)),
-            ("attrs", _printable(canonical(row.attrs))),
+            ("attrs", printable(canonical(row.attrs))),
         ]
     return columns(lines)
 
 
 def _cells(row: ConnectionRow) -> Sequence[str]:
-    attrs = _printable(canonical(row.attrs))
+    attrs = printable(canonical(row.attrs))
     short = attrs if len(attrs) <= _MOST_SHOWN else attrs[: _MOST_SHOWN - 3] + "..."
     return (row.id, row.want, str(shard_of(row.id)), _number(row.epoch), _number(row.last_seq), short)
 
 
 def _number(number: int | None, none: str = "-") -> str:
     return none if number is None else str(number)
-
-
-def _printable(text: str) -> str:
-    """Without what a terminal would act on."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

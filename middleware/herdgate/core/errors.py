@@ -8,7 +8,7 @@ Every message is one clear line: the field, what was given, the way out.
 
 _MOST_SHOWN = 80  # characters of what was given
 
-__all__ = ["ConfigurationError", "HerdgateError"]
+__all__ = ["ConfigurationError", "HerdgateError", "printable"]
 
 
 class HerdgateError(Exception):
@@ -27,6 +27,11 @@ class ConfigurationError(HerdgateError, ValueError):
         super().__init__(f"{field}: got {_shown(given)}; {way_out}")
         self.field = field
         self.way_out = way_out
+
+
+def printable(text: str) -> str:
+    """One line, with escapes for whatever a terminal would obey: for names and texts of others."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _shown(given: object) -> str:

@@ -8,6 +8,7 @@ Every message is one clear line: the table, what is wrong, the way out.
 
 import shlex
 
+from herdgate.core.errors import printable
 from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.leases.dynamo.client import Place
 from herdgate_gateway.leases.dynamo.items import item_of
@@ -123,4 +124,4 @@ def _told(error: Exception) -> str:
         return "no answer in time"
     response = getattr(error, "response", None)
     text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__
+    return printable(" ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__
