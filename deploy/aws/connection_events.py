@@ -106,7 +106,7 @@ def read_event(event: Mapping[str, Any]) -> Wanted:
 
 
 def _bad(field: str, value: object, way_out: str) -> BadEventError:
-    return BadEventError(f"detail.{ascii(field)[1:-1]} is {ascii(value)[:60]}; {way_out}")
+    return BadEventError(f"detail.{ascii(field)[1:-1][:60]} is {ascii(value)[:60]}; {way_out}")
 
 
 def _checked(attrs: object) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from herdgate_gateway.deployments.checking import Checked, check_deployments
+from herdgate_gateway.deployments.report import lines
 from tests.deploy.manifests import ids
 
 ENVIRONMENT = {
@@ -52,6 +53,7 @@ BY_FILE = {"HERDGATE_DRAIN__FILE": "/run/herdgate/drain", "HERDGATE_DRAIN__FILE_
 WELL = {
     "a task": [task()],
     "a task as AWS tells it": [{"taskDefinition": task()}],
+    "its containers alone, as Terraform has them": [task()["containerDefinitions"]],
     "a task and its target group": [task(), attributes(delay=75, idle=60)],
     "a task of EC2": [task(fargate=False, stopTimeout=600)],
     "a worker": [task(command=["worker", "app:app", "--stop-s", "80"], environment={})],
@@ -60,6 +62,9 @@ WELL = {
 }
 
 ONE_FAULT = [
+    ("settings-not-seen", [task(environmentFiles=[{"type": "s3", "value": "arn:aws:s3:::bucket/gateway.env"}])]),
+    ("settings-not-seen", [task(secrets=[{"name": "HERDGATE_DRAIN__SIGN_S", "valueFrom": "arn:aws:ssm:x"}])]),
+    ("shell-as-pid-1", [task(command=["sh", "-c", "herdgate serve"])]),
     ("grace-too-short", [task(stopTimeout=64)]),
     ("grace-too-short", [task(environment={"HERDGATE_DRAIN__SIGTERM_S": "86"})]),
     ("grace-too-short", [task(command=["worker", "app:app"], stopTimeout=30)]),
@@ -100,6 +105,8 @@ Parameters:
   Delay: {Type: Number, Default: 75}
   Stop: {Type: Number, Default: 90}
   Image: {Type: String}
+Mappings:
+  Timers: {short: {Stop: 25}}
 Resources:
   Gateway:
     Type: AWS::ECS::TaskDefinition
@@ -143,6 +150,11 @@ CHANGES = [
     ("Default: 75", "Default: 20", ["balancer-cuts-drain", "sign-outlives-deregistration"]),
     ("Value: !Ref Delay", "Value: !GetAtt Other.Delay", []),
     ("DesiredCount: 3", "DesiredCount: 1", ["single-replica"]),
+    ("TaskDefinition: !Ref Gateway", "TaskDefinition: !GetAtt Gateway.TaskDefinitionArn", []),
+    ("TaskDefinition: !Ref Gateway\n      DesiredCount: 3", "TaskDefinition: !Ref Gateway", ["single-replica"]),
+    ("StopTimeout: !Ref Stop", "StopTimeout: !If [Big, 9, 3]", []),
+    ("StopTimeout: !Ref Stop", "StopTimeout: !FindInMap [Timers, short, Stop]", ["grace-too-short"]),
+    ('SIGN_S, Value: "60"', "SIGN_S, Value: !GetAtt Other.Sign", ["settings-not-seen"]),
     ("DesiredCount: 3", "DesiredCount: !If [Big, 9, 3]", []),
     ("DesiredCount: 3", "DesiredCount: 4", ["rollout-too-fast"]),
     (
@@ -232,6 +244,38 @@ def test_template_is_read_with_its_services_and_balancers(tmp_path: Path, old: s
     assert old in TEMPLATE
     (tmp_path / "t.yaml").write_text(TEMPLATE.replace(old, new, 1))
     assert ids(check_deployments([tmp_path / "t.yaml"], None)) == rules
+
+
+OTHERS = """
+  Web:
+    Type: AWS::ECS::TaskDefinition
+    Properties:
+      ContainerDefinitions: [{Name: web, Image: nginx}]
+  WebService:
+    Type: AWS::ECS::Service
+    Properties:
+      TaskDefinition: !Ref Web
+      LoadBalancers: [{TargetGroupArn: !Ref WebTargets}]
+  WebTargets:
+    Type: AWS::ElasticLoadBalancingV2::TargetGroup
+    Properties:
+      TargetGroupAttributes: [{Key: deregistration_delay.timeout_seconds, Value: "5"}]
+"""
+
+
+def test_target_group_of_another_service_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE + OTHERS)
+    assert ids(check_deployments([tmp_path / "t.yaml"], None)) == []
+    (tmp_path / "t.yaml").write_text(
+        TEMPLATE + OTHERS.replace("TaskDefinition: !Ref Web", "TaskDefinition: !Ref Gateway")
+    )
+    assert "balancer-cuts-drain" in ids(check_deployments([tmp_path / "t.yaml"], None))
+
+
+def test_timer_that_only_aws_knows_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TEMPLATE.replace("StopTimeout: !Ref Stop", "StopTimeout: !GetAtt Other.Stop"))
+    (line,) = lines(check_deployments([tmp_path / "t.yaml"], None))
+    assert line.endswith("sign_s 60 s, stopTimeout not known")
 
 
 def test_template_without_attributes_has_those_of_aws(tmp_path: Path) -> None:

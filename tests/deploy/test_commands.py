@@ -50,7 +50,7 @@ def test_shell_that_stays_is_found(words: list[str], shell: str | None) -> None:
         (["herdgate", "drain", "--wait"], PreStop(drains=True)),
         (["herdgate", "drain", "--wait", "--deadline", "30"], PreStop(drains=True, seconds=30)),
         (["herdgate", "drain", "--deadline=12.5", "--wait"], PreStop(drains=True, seconds=12.5)),
-        (["sh", "-c", "sleep 5; herdgate drain --wait"], PreStop(drains=True)),
+        (["sh", "-c", "sleep 5; herdgate drain --wait"], PreStop(drains=True, beside_s=5)),
         (["herdgate", "drain", "--wait", "--deadline", "$SOON"], PreStop(drains=True)),
         (["herdgate", "drain"], PreStop(seconds=0)),
         (["sh", "-c", "herdgate drain; sleep 20"], PreStop(seconds=20)),

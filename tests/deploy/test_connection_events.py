@@ -1,5 +1,6 @@
 """The function that writes events into the lease table, held to `herdgate connections`: rows, limits, order."""
 
+import asyncio
 import json
 import random
 from collections.abc import Iterator, Mapping
@@ -188,6 +189,7 @@ async def test_newest_of_events_that_race_holds(site: Site, seed: int) -> None:
     for each in events:
         if each["detail"]["want"] == "STOPPED":
             del each["detail"]["attrs"]
+    send(event("STARTED", 0, attrs={"seq": 0}))  # the last stop may come first, and has no attrs
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(send, events))
     row = await site.row()
@@ -195,6 +197,30 @@ async def test_newest_of_events_that_race_holds(site: Site, seed: int) -> None:
     assert (row["want"], row["want_seq"]) == ("STOPPED", 39), f"seed {seed}"
     assert row["attrs"]["seq"] in range(0, 40, 2), f"seed {seed}"
 
+
+async def test_claims_and_operators_that_race_with_events_lose_nothing(site: Site) -> None:
+    table = DynamoLeases(site.place, call_s=20)
+    connections = Connections(table, site.fleet)
+    send(event("STARTED", 0))
+
+    async def claim_it(epoch: int) -> None:
+        await table.write(claim(site.fleet, "a", epoch))
+        await table.write(checkpoint(site.fleet, "a", epoch, epoch))
+
+    events = [asyncio.to_thread(send, event(("STARTED", "STOPPED")[seq % 2], seq)) for seq in range(1, 21)]
+    by_hand = [connections.start(["a"]) if number % 2 else connections.stop(["a"]) for number in range(10)]
+    await asyncio.gather(*events, *map(claim_it, range(1, 21)), *by_hand)
+    row = await site.row()
+    assert row is not None
+    assert (row["epoch"], row["last_seq"], row["want_seq"]) == (20, 20, 20)
+    assert ("ttl" in row) == (row["want"] == "STOPPED")
+    send(event("STOPPED", 21))
+    assert (await nameless(site, "a"))["want"] == "STOPPED"
+    await table.aclose()
+
+
+LONG_NAMED = {"x\n" * 40_000: 1}
+LONG = "detail." + "x\\n" * 20
 
 BAD: list[tuple[Any, str]] = [
     ({"detail": None}, 'event None: detail is no object; write {"id": ..., "want": ..., "seq": ...}'),
@@ -205,6 +231,12 @@ BAD: list[tuple[Any, str]] = [
     (event("STARTED", -1), "event e-1: detail.seq is -1; write a whole number from 0 to 9223372036854775807"),
     (event("STARTED", MOST_SEQ + 1), "event e-1: detail.seq is 9223372036854775808; write a whole number"),
     (event("STARTED", True), "event e-1: detail.seq is True; write a whole number"),
+    (event("STARTED", 17.0), "event e-1: detail.seq is 17.0; write a whole number"),  # type: ignore[arg-type]
+    (event("STARTED", "17"), "event e-1: detail.seq is '17'; write a whole number"),  # type: ignore[arg-type]
+    (
+        {**event("STOPPED", 1), "detail": {**LONG_NAMED, "id": "a", "want": "STOPPED", "seq": 1}},
+        f"event e-1: {LONG} is 1;",
+    ),
     (event("STARTED", 1, attr={}), "event e-1: detail.attr is {}; leave it out, it is no part of STARTED"),
     (event("STOPPED", 1, attrs={}), "event e-1: detail.attrs is {}; leave it out, it is no part of STOPPED"),
     (event("STARTED", 1, attrs=[1]), "event e-1: detail.attrs is [1]; write an object"),
@@ -241,13 +273,15 @@ class Busy(BaseHTTPRequestHandler):
     """A table that throttles the first two requests."""
 
     asked = 0
+    error = "ProvisionedThroughputExceededException"
+    times = 2
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         type(self).asked += 1
-        name = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"
-        body = json.dumps({"__type": name} if self.asked <= 2 else {}).encode()
-        self.send_response(400 if self.asked <= 2 else 200)
+        fails = self.asked <= self.times
+        body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{self.error}"} if fails else {}).encode()
+        self.send_response(400 if fails else 200)
         self.send_header("content-type", "application/x-amz-json-1.0")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -269,6 +303,21 @@ def test_table_that_throttles_is_asked_again(site: Site) -> None:
         site.tell(AWS_ENDPOINT_URL_DYNAMODB=url)
         send(event("STARTED", 1))
     assert Busy.asked == 3
+
+
+@pytest.mark.parametrize("error", ["AccessDeniedException", "ValidationException", "UnrecognizedClientException"])
+def test_table_that_refuses_is_asked_once_and_the_event_is_for_the_next_call(site: Site, error: str) -> None:
+    class Refusing(Busy):
+        asked = 0
+        times = 100
+
+    Refusing.error = error
+    with serving(Refusing) as url:
+        site.tell(AWS_ENDPOINT_URL_DYNAMODB=url)
+        with pytest.raises(ClientError, match=error):
+            send(event("STARTED", 1))
+    assert Refusing.asked == 1
+    assert site.dead() == []
 
 
 def test_stopped_rows_are_kept_as_long_as_by_command() -> None:

@@ -57,6 +57,41 @@ def delay(seconds: int) -> Any:
     return ingress(group=f"deregistration_delay.timeout_seconds={seconds}")
 
 
+def sleep_and_drain(seconds: int) -> Any:
+    return {"preStop": {"exec": {"command": ["sh", "-c", f"sleep {seconds} && herdgate drain --wait"]}}}
+
+
+def hidden(name: str) -> Any:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": "secret", "key": "k"}}}
+
+
+def before(service: str) -> Any:
+    way = {"path": "/", "backend": {"service": {"name": service}}}
+    return {**delay(5), "spec": {"rules": [{"http": {"paths": [way]}}]}}
+
+
+def service(name: str, **selector: str) -> Any:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"selector": selector}}
+
+
+SERVICES = [service("front", app="gateway"), service("grafana", app="grafana")]
+NLB = {
+    "name": "grafana",
+    "annotations": {
+        "service.beta.kubernetes.io/aws-load-balancer-target-group-attributes": "deregistration_delay.timeout_seconds=5"
+    },
+}
+IN_APP = {
+    "matchExpressions": [
+        {"key": "app", "operator": "In", "values": ["gateway", "other"]},
+        {"key": "app", "operator": "NotIn", "values": ["third"]},
+        {"key": "app", "operator": "Exists"},
+        {"key": "canary", "operator": "DoesNotExist"},
+    ]
+}
+OUT_OF_APP = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["gateway"]}]}
+SECRET = [{"secretRef": {"name": "secret"}}]
+
 WELL = {
     "as it is": objects(),
     "a script that ends with exec": objects(
@@ -77,13 +112,46 @@ WELL = {
     "one gateway of each node": objects({**gateway(), "kind": "DaemonSet"}),
     "a balancer that waits for pings": objects(gateway(), ingress(read="41")),
     "idle sockets that are pinged": objects(settings=SETTINGS + "relay = { idle_s = 41 }"),
+    "a script that ends with exec and sends its output elsewhere": objects(
+        gateway(command=["bash", "-o", "pipefail", "-c", "cd /x && exec herdgate serve \\\n  --burst 5 2>&1;"], args=[])
+    ),
+    "preStop that sleeps and drains, with time for both": objects(
+        gateway(pod={"terminationGracePeriodSeconds": 75}, lifecycle=sleep_and_drain(10))
+    ),
+    "a token in a secret": objects(
+        gateway(env=[hidden("HERDGATE_ADMIN__TOKEN")]), settings=replaced(', socket = "/run/control.sock"', "")
+    ),
+    "none at all": objects(gateway(spec={"replicas": 0})),
+    "a budget by an expression": objects(gateway(), budget(selector=IN_APP, maxUnavailable=1)),
+    "a budget for all": objects(gateway(), budget(selector={}, maxUnavailable=1)),
+    "a balancer before something else": objects(gateway(), before("grafana"), *SERVICES),
+    "a service of something else": objects(gateway(), {**SERVICES[1], "metadata": NLB}),
     "a worker": objects(worker("--stop-s", "60")),
+    "a worker that sleeps before": objects(worker("--stop-s", "55", lifecycle=SLEEP_15)),
     "a worker by its variable": objects(
         worker(grace_s=30, env=[{"name": "HERDGATE_WORKER__STOP_S", "value": "20"}]),
     ),
 }
 
 ONE_FAULT = [
+    ("settings-not-seen", objects(gateway(env=[hidden("HERDGATE_DRAIN__SETTLE_S")]))),
+    ("settings-not-seen", objects(gateway(envFrom=SECRET))),
+    ("settings-not-seen", objects(gateway(envFrom=[{"configMapRef": {"name": "elsewhere"}}]))),
+    ("settings-not-seen", objects(gateway(envFrom=SECRET), settings=replaced('redis = "redis://redis:6379"', ""))),
+    ("settings-not-seen", objects(gateway(args=["serve", "--config", "/app/own.toml"]))),
+    ("settings-not-seen", objects(gateway(pod={"volumes": [{"name": "settings", "secret": {"secretName": "s"}}]}))),
+    ("shell-as-pid-1", objects(gateway(command=["bash", "-e", "-c", "herdgate serve"], args=[]))),
+    ("shell-as-pid-1", objects(gateway(command=["sh", "-c", "exec herdgate serve 2>&1 | tee log"], args=[]))),
+    ("shell-as-pid-1", objects(gateway(args=["sh", "-c", "herdgate serve"]))),
+    ("grace-too-short", objects(gateway(lifecycle=sleep_and_drain(11)))),
+    ("grace-too-short", objects(worker("--stop-s", "56", lifecycle=SLEEP_15))),
+    ("balancer-cuts-drain", objects(gateway(lifecycle=sleep_and_drain(10)), delay(65))),
+    ("balancer-cuts-drain", objects(gateway(), before("front"), *SERVICES)),
+    ("balancer-cuts-drain", objects(gateway(), before("not-here"), *SERVICES)),
+    ("no-disruption-budget", objects(gateway(), budget(selector=OUT_OF_APP, maxUnavailable=1))),
+    ("no-disruption-budget", objects(gateway(), budget(selector=None, maxUnavailable=1))),
+    ("readiness-cannot-see-drain", objects(gateway(readinessProbe=ask("/healthz", "admin")))),
+    ("readiness-cannot-see-drain", objects(gateway(readinessProbe={"tcpSocket": {"port": "admin"}}))),
     ("shell-as-pid-1", objects(gateway(command=["/bin/sh", "-c"], args=["herdgate serve"]))),
     ("shell-as-pid-1", objects(gateway(command=["bash", "-ec", "exec true; herdgate serve"], args=[]))),
     ("grace-too-short", objects(gateway(pod={"terminationGracePeriodSeconds": 64}))),

@@ -27,7 +27,7 @@ from tests.deploy.stacks import FOLDER, NAMES, UNKNOWN, AwsServer, Stacks, aws, 
 from tests.dynamodb import REGION, set_credentials
 from tests.herdgate_gateway.worker_kit.dialling_processes import Site, WorkerProcess
 from tests.redis_servers import redis_server
-from tests.servers import poll
+from tests.servers import ROOT, poll
 
 __all__ = ["aws"]
 
@@ -92,7 +92,7 @@ def actions(name: str, role: str) -> set[str]:
 
 
 def test_nobody_may_do_more_than_needed() -> None:
-    reads = {"dynamodb:BatchGetItem"}
+    reads = {"dynamodb:BatchGetItem", "dynamodb:GetItem"}
     signs = {"elasticloadbalancing:DescribeTargetHealth", "ecs:DescribeTasks"}
     leases = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}
     logs = {"logs:CreateLogStream", "logs:PutLogEvents"}
@@ -106,6 +106,29 @@ def test_nobody_may_do_more_than_needed() -> None:
         if statement["Resource"] == "*" and statement["Effect"] == "Allow"
     }
     assert everywhere == {"elasticloadbalancing:DescribeTargetHealth"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fleet_is_named_as_all_that_is_named_after_it_may_be(name: str) -> None:
+    """As a table (3 letters at least), a bus, and a group of ElastiCache (no hyphen at its end, nor two together)."""
+    pattern = template(name)["Parameters"]["Fleet"]["AllowedPattern"]
+    for fits in ("herd", "abc", "Chat-eu-1", "x" * 20):
+        assert re.fullmatch(pattern, fits)
+    for fails in ("ab", "herd-", "a--b", "1st", "-ab", "a_b", "x" * 21):
+        assert not re.fullmatch(pattern, fails)
+
+
+ACTIONS = {"read": "GetItem", "read_many": "BatchGetItem", "query": "Query", "write": "UpdateItem"}
+"""What a call of the lease table is to DynamoDB."""
+
+
+@pytest.mark.parametrize(("stack", "packages"), [("gateways", ["routing"]), ("workers", ["leases", "connections"])])
+def test_rights_at_the_table_are_those_of_the_calls_in_the_code(stack: str, packages: list[str]) -> None:
+    files = [file for name in packages for file in (ROOT / "gateway" / "herdgate_gateway" / name).glob("*.py")]
+    calls = {call for file in files for call in re.findall(r"table\.(\w+)\(", file.read_text())}
+    needed = {f"dynamodb:{action}" for call, action in ACTIONS.items() if call in calls}
+    assert len(needed) >= 2
+    assert {action for action in actions(stack, "Role") if action.startswith("dynamodb:")} == needed
 
 
 def test_no_listener_leads_to_the_admin_port() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from herdgate.core.errors import printable
 from herdgate_gateway.deployments.model import Deployed
 from herdgate_gateway.deployments.readers import parameters_in, read
 from herdgate_gateway.deployments.rules import Finding, cases, findings
@@ -50,7 +51,7 @@ def check_deployments(paths: Sequence[Path], own: Path | None) -> Checked:
     faults += deployed.faults
     if not faults and not deployed.workloads:
         faults = [f"{path}: has no gateway and no worker in it; give what deploys them too" for path in paths]
-    return Checked(cases(deployed), () if faults else tuple(findings(deployed)), tuple(faults))
+    return Checked(cases(deployed), () if faults else tuple(findings(deployed)), tuple(map(printable, faults)))
 
 
 def _each(paths: Iterable[Path], read_one: Callable[[Path], T], faults: list[str]) -> Iterator[tuple[Path, T]]:

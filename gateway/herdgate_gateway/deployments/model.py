@@ -17,10 +17,12 @@ class PreStop:
     Attributes:
         drains: it is `herdgate drain --wait`.
         seconds: that it takes, at most; None: as long as the settings say (`call_s`), or not known.
+        beside_s: that it sleeps before or after it drains.
     """
 
     drains: bool = False
     seconds: float | None = None
+    beside_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class Workload:
         most_grace_s: more than that it does not take.
         is_pod: of Kubernetes, where PreStop runs within the grace.
         copies: None: as many as there are nodes, or only the platform knows.
-        settings: of a gateway.
+        settings: of a gateway; None: they cannot be seen.
+        unseen: where more of them are, that cannot be seen.
         stop_s: of a worker, longest time of its good end.
     """
 
@@ -104,6 +107,7 @@ class Workload:
     budget: Budget | None = None
     scaler: Scaler | None = None
     settings: Settings | None = None
+    unseen: tuple[str, ...] = ()
     stop_s: float | None = None
 
 

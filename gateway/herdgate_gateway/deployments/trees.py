@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Tree", "at", "flag", "number", "table", "tables", "text", "texts"]
+__all__ = ["MOST", "Tree", "at", "flag", "number", "table", "tables", "text", "texts"]
 
 Tree = Mapping[str, Any]
+
+MOST = 2.0**53
+"""A number beyond this is none that a platform takes."""
 
 
 def at(tree: Any, *path: str) -> Any:
@@ -40,14 +43,15 @@ def text(tree: Any, *path: str) -> str:
 
 
 def number(tree: Any, *path: str) -> float | None:
-    """The number there, `"30"` too; None: none, or one that only the platform knows."""
+    """The number there, `"30"` too; None: none, or one that only the platform knows, or takes nowhere (NaN)."""
     value = at(tree, *path)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return float(value)
-    except ValueError:
+        found = float(value)
+    except (ValueError, OverflowError):
         return None
+    return found if -MOST <= found <= MOST else None
 
 
 def flag(tree: Any, *path: str) -> bool:

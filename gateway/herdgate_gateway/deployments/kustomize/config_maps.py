@@ -62,7 +62,7 @@ def with_hashes(resources: Sequence[Resource]) -> None:
     for each in resources:
         for spec in pod_specs(each.tree):
             for reference, key in _references(spec):
-                reference[key] = new.get(reference.get(key), reference.get(key))
+                reference[key] = new.get(text(reference, key), reference[key])
 
 
 def _hash(resource: Resource) -> str:

@@ -90,9 +90,13 @@ def _unknown(wanted: Tree) -> Iterator[str]:
 
 def _named(folder: Path, name: str, inside: tuple[Path, ...]) -> Iterable[Resource]:
     path = folder / name
-    if not path.exists():
-        raise HerdgateError(f"{folder}: the resource {name} is not on this machine; give resources that are")
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError:  # its name is too long
+        is_folder = is_there = False
+    if not is_there:
+        raise HerdgateError(f"{folder}: the resource {name[:300]} is not on this machine; give resources that are")
+    if is_folder:
         return _resources(path, inside)
     return [Resource(copy.deepcopy(each)) for each in read_documents(path) if isinstance(each, dict)]
 

@@ -1,5 +1,6 @@
 """Patches of a kustomization: tables merge, lists are JSON patches."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,8 +30,13 @@ def apply_patch(there: Sequence[Resource], patch: Tree, contents: Sequence[Any],
     """
     resources = list(there)
     for content in contents:
+        if not isinstance(content, dict | list):
+            raise HerdgateError(f"{where}: a patch is {type(content).__name__}; write a table, or a list of operations")
         target = _target(patch, content)
-        meant = [each for each in resources if target.matches(each)]
+        try:
+            meant = [each for each in resources if target.matches(each)]
+        except re.error as error:
+            raise HerdgateError(f"{where}: the target {target.kind} {target.name} is no pattern ({error})") from None
         if not meant:
             raise HerdgateError(f"{where}: the patch of {target.kind} {target.name} is for nothing that is there")
         gone = [each for each in meant if not _changed(each, content, where)]
@@ -40,7 +46,7 @@ def apply_patch(there: Sequence[Resource], patch: Tree, contents: Sequence[Any],
 
 def _target(patch: Tree, content: Any) -> Target:
     if asked := table(patch, "target"):
-        return Target(**{key: str(value) for key, value in asked.items()})
+        return Target(**{key: text(asked, key) for key in asked})
     return Target(text(content, "kind"), text(content, "metadata", "name"))
 
 

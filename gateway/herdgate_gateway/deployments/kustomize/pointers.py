@@ -19,7 +19,7 @@ def patched(tree: dict[str, Any], operations: list[Any], where: str) -> dict[str
     for operation in operations:
         try:
             _apply(result, operation)
-        except (KeyError, IndexError, TypeError, ValueError):
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             told = operation.get("path") if isinstance(operation, Mapping) else operation
             raise HerdgateError(
                 f"{where}: cannot patch {told}; write add, remove, replace or test, with a path that is there"

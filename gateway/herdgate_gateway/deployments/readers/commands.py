@@ -2,42 +2,53 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from herdgate_gateway.deployments.model import PreStop, Role
 
-__all__ = ["flags", "options", "ping_s", "prestop_of", "role_of", "shell_of"]
+__all__ = ["flags", "is_own_image", "options", "ping_s", "prestop_of", "role_of", "shell_of"]
 
 _SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 _ENDS_WITH_EXEC = re.compile(r"(?:^|[;&|\n])\s*exec\s[^;&|\n]*$")
+_NO_END = re.compile(r"\\\n|\d?>&\d|&>")  # of a command: a line that goes on, and where output goes
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SLEEP = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-def role_of(image: str, words: Sequence[str]) -> Role | None:
+def role_of(image: str, words: Sequence[str], told: Iterable[str] = ()) -> Role | None:
     """What herdgate is there, by its subcommand; None: it is something else.
 
     Args:
         words: entry point and arguments, as far as they are given: the image's entry point is `herdgate`.
+        told: names of variables: who is told `HERDGATE_*` may be an image that is built on ours, under another name.
     """
     flat = list(_flat(words))
     if "herdgate" in map(_name, flat):
         asked = next((word for before, word in pairwise(flat) if _name(before) == "herdgate"), "")
-    elif _name(image).partition(":")[0].partition("@")[0] == "herdgate":
+    elif is_own_image(image):
         asked = flat[0] if flat else "serve"
     else:
-        return None
+        asked = flat[0] if flat and any(name.startswith("HERDGATE_") for name in told) else ""
     return "gateway" if asked == "serve" else "worker" if asked == "worker" else None
+
+
+def is_own_image(image: str) -> bool:
+    """Whether an image is ours, by its name."""
+    return _name(image).partition(":")[0].partition("@")[0] == "herdgate"
 
 
 def shell_of(words: Sequence[str]) -> str | None:
     """The shell that is PID 1 and stays it; None: there is none, or it is replaced by what it starts (`exec`)."""
-    if len(words) < 3 or _name(words[0]) not in _SHELLS or not words[1].startswith("-") or "c" not in words[1]:
+    if not words or _name(words[0]) not in _SHELLS:
         return None
-    return None if _ENDS_WITH_EXEC.search(words[2].strip()) else f"{words[0]} {words[1]}"
+    for position, (option, script) in enumerate(pairwise(words[1:]), 2):
+        if option.startswith("-") and option.endswith("c"):
+            left = _NO_END.sub(" ", script).strip().rstrip("; ")
+            return None if _ENDS_WITH_EXEC.search(left) else " ".join(words[:position])
+    return None
 
 
 def flags(words: Sequence[str], *names: str) -> list[str]:
@@ -61,7 +72,7 @@ def prestop_of(words: Sequence[str]) -> PreStop:
     if "--wait" not in flat:  # it says so, and is over
         return PreStop(seconds=_slept_s(flat) or 0.0)
     deadline = next((float(each) for each in flags(words, "--deadline") if _NUMBER.fullmatch(each)), None)
-    return PreStop(drains=True, seconds=deadline)
+    return PreStop(drains=True, seconds=deadline, beside_s=_slept_s(flat) or 0.0)
 
 
 def _slept_s(words: Sequence[str]) -> float | None:

@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from herdgate_gateway.deployments.model import Budget, Copies, Scaler
-from herdgate_gateway.deployments.trees import Tree, number, table, tables, text
+from herdgate_gateway.deployments.readers.selectors import selects
+from herdgate_gateway.deployments.trees import Tree, at, number, table, tables, text
 
 __all__ = ["budget_of", "copies_of", "part_of", "scaler_of"]
 
 _DEFAULT_PART = "25%"
+_COUNTED = ("Deployment", "ReplicaSet", "Rollout", "StatefulSet")
 
 
 def copies_of(tree: Tree, objects: Sequence[Tree]) -> Copies | None:
     """Of a workload; None: one for each node."""
     kind, spec = text(tree, "kind"), table(tree, "spec")
-    if kind == "DaemonSet":
+    if kind not in _COUNTED:
         return None
     set_to = number(spec, "replicas") if "replicas" in spec else 1.0
     scaler = _scaler(tree, objects)
@@ -38,7 +40,9 @@ def _replaced(kind: str, strategy: Tree, least: int, most: int) -> tuple[int, in
         return 1, 1
     if text(strategy, "type") == "Recreate":
         return least, most
-    update = table(strategy, "rollingUpdate")
+    if "blueGreen" in strategy:  # of Argo: all others are there before, then all go
+        return 0, most
+    update = table(strategy, "canary" if kind == "Rollout" else "rollingUpdate")
     surge, missing = update.get("maxSurge", _DEFAULT_PART), update.get("maxUnavailable", _DEFAULT_PART)
     away = part_of(missing, least, up=False)
     if part_of(surge, least, up=True) == 0:
@@ -48,12 +52,10 @@ def _replaced(kind: str, strategy: Tree, least: int, most: int) -> tuple[int, in
 
 def part_of(value: Any, whole: int, *, up: bool) -> int:
     """A number, or a percentage of the whole."""
-    share = str(value).removesuffix("%")
-    if not share.replace(".", "", 1).isdigit():
-        return 0
-    if share == str(value):
-        return int(float(share))
-    exact = float(share) * whole / 100
+    share = number({"share": str(value).removesuffix("%")}, "share") or 0.0
+    if share < 0 or not str(value).endswith("%"):
+        return max(0, int(share))
+    exact = share * whole / 100
     return math.ceil(exact) if up else math.floor(exact)
 
 
@@ -61,8 +63,8 @@ def budget_of(tree: Tree, objects: Sequence[Tree], copies: Copies | None) -> Bud
     """The disruption budget of a workload's pods."""
     labels = table(tree, "spec", "template", "metadata", "labels")
     for each in objects:
-        wanted = table(each, "spec", "selector", "matchLabels")
-        if text(each, "kind") != "PodDisruptionBudget" or not wanted or not wanted.items() <= labels.items():
+        selector = at(each, "spec", "selector")
+        if text(each, "kind") != "PodDisruptionBudget" or selector is None or not selects(selector, labels):
             continue
         spec, least = table(each, "spec"), copies.least if copies else 2
         if "maxUnavailable" in spec:
@@ -74,10 +76,24 @@ def budget_of(tree: Tree, objects: Sequence[Tree], copies: Copies | None) -> Bud
 def _scaler(tree: Tree, objects: Sequence[Tree]) -> Tree:
     asked = (text(tree, "kind"), text(tree, "metadata", "name"))
     for each in objects:
-        target = table(each, "spec", "scaleTargetRef")
-        if text(each, "kind") == "HorizontalPodAutoscaler" and (target.get("kind"), target.get("name")) == asked:
-            return table(each, "spec")
+        kind, target = text(each, "kind"), table(each, "spec", "scaleTargetRef")
+        if (text(target, "kind") or "Deployment", text(target, "name")) == asked:
+            if kind == "HorizontalPodAutoscaler":
+                return table(each, "spec")
+            if kind == "ScaledObject":
+                return _of_keda(table(each, "spec"))
     return {}
+
+
+def _of_keda(spec: Tree) -> Tree:
+    """A ScaledObject as the autoscaler that KEDA makes of it."""
+    kinds = {"cpu": "Resource", "memory": "Resource"}
+    return {
+        "minReplicas": spec.get("minReplicaCount", 0),
+        "maxReplicas": spec.get("maxReplicaCount", 100),
+        "metrics": [{"type": kinds.get(text(each, "type"), "External")} for each in tables(spec, "triggers")],
+        "behavior": table(spec, "advanced", "horizontalPodAutoscalerConfig", "behavior"),
+    }
 
 
 def scaler_of(tree: Tree, objects: Sequence[Tree]) -> Scaler | None:

@@ -6,10 +6,11 @@ definition parameters" (minimumHealthyPercent 100, maximumPercent 200).
 
 import math
 from pathlib import Path
+from typing import Any
 
 from herdgate_gateway.deployments.model import Copies, Deployed, Scaler, Workload
-from herdgate_gateway.deployments.readers.commands import ping_s, role_of
-from herdgate_gateway.deployments.readers.containers import Container, settings_of, stop_s_of
+from herdgate_gateway.deployments.readers.commands import is_own_image, ping_s, role_of
+from herdgate_gateway.deployments.readers.containers import Container, Found, settings_of, stop_s_of
 from herdgate_gateway.deployments.readers.scaling import Scaling
 from herdgate_gateway.deployments.trees import Tree, at, number, table, tables, text, texts
 
@@ -21,12 +22,14 @@ _LEAST_HEALTHY, _MOST = 100.0, 200.0
 
 
 def is_task(tree: object) -> bool:
-    """Whether a document is a task definition, bare or as AWS tells it."""
+    """Whether a document is a task definition, bare or as AWS tells it, or its containers alone, as of Terraform."""
+    if isinstance(tree, list):
+        return bool(tree) and all(text(each, "name") and text(each, "image") for each in tree)
     return bool(at(tree, "containerDefinitions") or at(tree, "taskDefinition", "containerDefinitions"))
 
 
 def read_task(
-    where: str, tree: Tree, own: Path | None, copies: Copies | None = None, scaler: Scaler | None = None
+    where: str, tree: Any, own: Path | None, copies: Copies | None = None, scaler: Scaler | None = None
 ) -> Deployed:
     """The model of a task definition.
 
@@ -35,26 +38,27 @@ def read_task(
         copies: of its service; None: not known.
         scaler: of its service; None: there is none.
     """
-    task = table(tree, "taskDefinition") or tree
+    task = {"containerDefinitions": tree} if isinstance(tree, list) else table(tree, "taskDefinition") or tree
     found = Deployed()
     for container in tables(task, "containerDefinitions"):
         words = texts(container, "entryPoint") + texts(container, "command")
         found += Deployed(ping_s=ping_s(words))
-        if role := role_of(text(container, "image"), words):
+        inside = _container(container, words)
+        if role := role_of(text(container, "image"), words, inside.environ.keys() | inside.hidden):
             name = f"{where} {text(container, 'name')}"
-            inside = _container(container, words)
-            settings, faults = settings_of(inside, own) if role == "gateway" else (None, ())
+            settings, unseen, faults = settings_of(inside, own) if role == "gateway" else Found()
             is_fargate = "FARGATE" in texts(task, "requiresCompatibilities")
             workload = Workload(
                 where=name,
                 role=role,
-                words=words if "entryPoint" in container else (),
+                words=words,
                 grace_s=number(container, "stopTimeout") if "stopTimeout" in container else _STOP_S,
                 grace="stopTimeout",
                 most_grace_s=_FARGATE_STOP_S if is_fargate else None,
                 copies=copies,
                 scaler=scaler,
                 settings=settings,
+                unseen=unseen,
                 stop_s=stop_s_of(inside) if role == "worker" else None,
             )
             found += Deployed((workload,), faults=tuple(f"{name}: {fault}" for fault in faults))
@@ -65,7 +69,9 @@ def _container(container: Tree, words: tuple[str, ...]) -> Container:
     told = {text(each, "name"): each.get("value") for each in tables(container, "environment")}
     known = {name: str(value) for name, value in told.items() if isinstance(value, str | int | float)}
     hidden = {text(each, "name") for each in tables(container, "secrets")} | (told.keys() - known.keys())
-    return Container(words, known, frozenset(hidden), lambda _: None)
+    files = tuple(f"the file {text(each, 'value')}" for each in tables(container, "environmentFiles"))
+    own = is_own_image(text(container, "image"))
+    return Container(words, known, frozenset(hidden), files, (), lambda _: None, own)
 
 
 def copies_of(service: Tree, scaling: Scaling | None = None) -> Copies | None:

@@ -1,15 +1,16 @@
 """Objects of Kubernetes: workloads with their budgets and autoscalers, and balancers by their annotations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from herdgate_gateway.deployments.model import Deployed, PreStop, Workload
 from herdgate_gateway.deployments.readers import ingresses
 from herdgate_gateway.deployments.readers.commands import ping_s, prestop_of, role_of
-from herdgate_gateway.deployments.readers.containers import settings_of, stop_s_of
+from herdgate_gateway.deployments.readers.containers import Found, settings_of, stop_s_of
 from herdgate_gateway.deployments.readers.copies import budget_of, copies_of, scaler_of
 from herdgate_gateway.deployments.readers.pods import container_of, probe_of, words_of
+from herdgate_gateway.deployments.readers.selectors import beside
 from herdgate_gateway.deployments.trees import Tree, number, table, tables, text, texts
 
 __all__ = ["is_object", "read_objects"]
@@ -17,7 +18,8 @@ __all__ = ["is_object", "read_objects"]
 _GRACE_S = 30.0
 """Kubernetes' default of terminationGracePeriodSeconds."""
 
-_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+_TOLD = ("HERDGATE_",)
+"""As if it were told variables of ours: whoever is nothing of herdgate's then is none."""
 
 
 def is_object(tree: Any) -> bool:
@@ -32,47 +34,79 @@ def read_objects(where: str, objects: Sequence[Tree], own: Path | None) -> Deplo
         where: file or folder.
         own: settings of gateways whose own cannot be seen.
     """
-    flat = [each for tree in objects for each in (tables(tree, "items") if text(tree, "kind") == "List" else [tree])]
-    found = Deployed()
+    flat = [each for tree in objects for each in _flat(tree)]
+    found, gateways = Deployed(), []
     for tree in flat:
-        if text(tree, "kind") in _KINDS:
-            found += _read_workload(where, tree, flat, own)
-        else:
-            found += Deployed(balancers=tuple(ingresses.balancers(where, tree)))
+        read = _read_workload(where, tree, flat, own)
+        gateways += [tree] if any(each.role == "gateway" for each in read.workloads) else []
+        found += read
+    for tree in flat:
+        told = tuple(ingresses.balancers(where, tree))
+        if told and ingresses.leads_to(tree, flat, gateways):
+            found += Deployed(balancers=told)
     return found
 
 
-def _read_workload(where: str, tree: Tree, objects: Sequence[Tree], own: Path | None) -> Deployed:
-    found = Deployed()
-    pod = table(tree, "spec", "template", "spec")
+def _flat(tree: Tree) -> Iterator[Tree]:
+    """What is in a List, or a DeploymentList."""
+    if text(tree, "kind").endswith("List") and isinstance(tree.get("items"), list):
+        kind = text(tree, "kind").removesuffix("List")
+        yield from ({"kind": kind, **each} for each in tables(tree, "items"))
+    else:
+        yield tree
+
+
+def _is_made_of_another(tree: Tree, objects: Iterable[Tree]) -> bool:
+    """A ReplicaSet of a Deployment that is here, or a pod of such a one."""
+    owners = {(text(each, "kind"), text(each, "name")) for each in tables(tree, "metadata", "ownerReferences")}
+    return any((text(each, "kind"), text(each, "metadata", "name")) in owners for each in objects)
+
+
+def _read_workload(where: str, tree: Tree, all_: Sequence[Tree], own: Path | None) -> Deployed:
+    pod = table(tree, "spec") if text(tree, "kind") == "Pod" else table(tree, "spec", "template", "spec")
+    found, candidates = Deployed(), []
     for container in tables(pod, "containers"):
         words = words_of(container)
         found += Deployed(ping_s=ping_s(words))
-        if role := role_of(text(container, "image"), words):
-            name = f"{where} {text(tree, 'kind')}/{text(tree, 'metadata', 'name')}"
-            inside = container_of(pod, container, objects)
-            settings, faults = settings_of(inside, own) if role == "gateway" else (None, ())
-            found += Deployed(faults=tuple(f"{name}: {fault}" for fault in faults))
-            copies = copies_of(tree, objects)
-            workload = Workload(
-                where=name,
-                role=role,
-                words=words if "command" in container else (),
-                grace_s=_grace_s(pod),
-                grace="terminationGracePeriodSeconds",
-                is_pod=True,
-                prestop=_prestop(container),
-                readiness=probe_of(container, "readinessProbe"),
-                liveness=probe_of(container, "livenessProbe"),
-                has_readiness=bool(table(container, "readinessProbe")),
-                copies=copies,
-                budget=budget_of(tree, objects, copies),
-                scaler=scaler_of(tree, objects),
-                settings=settings,
-                stop_s=stop_s_of(inside) if role == "worker" else None,
-            )
-            found += Deployed((workload,))
+        candidates += [container] if role_of(text(container, "image"), words, _TOLD) else []
+    if not candidates:  # as nearly all objects of a cluster
+        return found
+    objects = list(beside(tree, all_))
+    if not _is_made_of_another(tree, objects):
+        name = f"{where} {text(tree, 'kind')}/{text(tree, 'metadata', 'name')}"
+        for container in candidates:
+            found += _read_container(name, tree, pod, container, objects=objects, own=own)
     return found
+
+
+def _read_container(
+    name: str, tree: Tree, pod: Tree, container: Tree, *, objects: Sequence[Tree], own: Path | None
+) -> Deployed:
+    inside = container_of(pod, container, objects)
+    role = role_of(text(container, "image"), inside.words, inside.environ.keys() | inside.hidden)
+    if role is None:
+        return Deployed()
+    settings, unseen, faults = settings_of(inside, own) if role == "gateway" else Found()
+    copies = copies_of(tree, objects)
+    workload = Workload(
+        where=name,
+        role=role,
+        words=tuple(inside.words),
+        grace_s=_grace_s(pod),
+        grace="terminationGracePeriodSeconds",
+        is_pod=True,
+        prestop=_prestop(container),
+        readiness=probe_of(container, "readinessProbe"),
+        liveness=probe_of(container, "livenessProbe"),
+        has_readiness=bool(table(container, "readinessProbe")),
+        copies=copies,
+        budget=budget_of(tree, objects, copies),
+        scaler=scaler_of(tree, objects),
+        settings=settings,
+        unseen=unseen,
+        stop_s=stop_s_of(inside) if role == "worker" else None,
+    )
+    return Deployed((workload,), faults=tuple(f"{name}: {fault}" for fault in faults))
 
 
 def _grace_s(pod: Tree) -> float | None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from herdgate_gateway.deployments.model import Probe
-from herdgate_gateway.deployments.readers.containers import Container
+from herdgate_gateway.deployments.readers.commands import is_own_image
+from herdgate_gateway.deployments.readers.containers import Container, Mounted
 from herdgate_gateway.deployments.trees import Tree, at, number, table, tables, text, texts
 
 __all__ = ["container_of", "probe_of", "words_of"]
@@ -23,9 +24,8 @@ def container_of(pod: Tree, container: Tree, objects: Sequence[Tree]) -> Contain
     known: dict[str, str] = {}
     hidden: set[str] = set()
     for source in tables(container, "envFrom"):
-        known |= {
-            f"{text(source, 'prefix')}{key}": str(value) for key, value in _map(maps, source, "configMapRef").items()
-        }
+        told = maps.get(text(source, "configMapRef", "name"), {})
+        known |= {f"{text(source, 'prefix')}{key}": str(value) for key, value in told.items()}
     for variable in tables(container, "env"):
         name, value = text(variable, "name"), _value(maps, variable)
         known.pop(name, None)
@@ -34,37 +34,49 @@ def container_of(pod: Tree, container: Tree, objects: Sequence[Tree]) -> Contain
         else:
             known[name] = value
 
-    def mounted(path: str) -> tuple[str, str] | None:
+    def mounted(path: str) -> Mounted | None:
         return _mounted(pod, container, maps, path)
 
-    return Container(words_of(container), known, frozenset(hidden), mounted)
-
-
-def _map(maps: dict[str, Tree], source: Tree, key: str) -> Tree:
-    return maps.get(text(source, key, "name"), {})
+    names = [text(source, "configMapRef", "name") for source in tables(container, "envFrom")]
+    return Container(
+        words=words_of(container),
+        environ=known,
+        hidden=frozenset(hidden),
+        sources=tuple(f"the ConfigMap {name}" for name in names if name and name not in maps),
+        secrets=tuple(
+            f"the Secret {name}" for each in tables(container, "envFrom") if (name := text(each, "secretRef", "name"))
+        ),
+        mounted=mounted,
+        is_own_image=is_own_image(text(container, "image")),
+    )
 
 
 def _value(maps: dict[str, Tree], variable: Tree) -> str | None:
     """Of a variable; None: it is in a secret, or in what only the cluster knows."""
     if "valueFrom" not in variable:
         return str(variable.get("value", ""))
-    found = at(
-        _map(maps, table(variable, "valueFrom"), "configMapKeyRef"),
-        text(variable, "valueFrom", "configMapKeyRef", "key"),
-    )
+    origin = table(variable, "valueFrom", "configMapKeyRef")
+    found = at(maps.get(text(origin, "name"), {}), text(origin, "key"))
     return None if found is None else str(found)
 
 
-def _mounted(pod: Tree, container: Tree, maps: dict[str, Tree], path: str) -> tuple[str, str] | None:
-    for mount in tables(container, "volumeMounts"):
+def _mounted(pod: Tree, container: Tree, maps: dict[str, Tree], path: str) -> Mounted | None:
+    mounts = sorted(tables(container, "volumeMounts"), key=lambda each: len(text(each, "mountPath")), reverse=True)
+    for mount in mounts:  # the one that is nearest holds
         key = _below(path, text(mount, "mountPath"), text(mount, "subPath"))
-        volume = next((each for each in tables(pod, "volumes") if each.get("name") == mount.get("name")), {})
-        name = text(volume, "configMap", "name")
-        for item in tables(volume, "configMap", "items"):
-            key = text(item, "key") if text(item, "path") == key else key
-        if name and key and key in maps.get(name, {}):
-            return str(maps[name][key]), f"{key} of ConfigMap {name}"
+        if key is not None:
+            volume = next((each for each in tables(pod, "volumes") if each.get("name") == mount.get("name")), {})
+            return _inside(volume, key, maps)
     return None
+
+
+def _inside(volume: Tree, key: str, maps: dict[str, Tree]) -> Mounted:
+    name = text(volume, "configMap", "name")
+    for item in tables(volume, "configMap", "items"):
+        key = text(item, "key") if text(item, "path") == key else key
+    if key in maps.get(name, {}):
+        return Mounted(str(maps[name][key]), f"{key} of ConfigMap {name}")
+    return Mounted(None, f"{key} of the ConfigMap {name}" if name else f"the volume {text(volume, 'name')}")
 
 
 def _below(path: str, place: str, part: str) -> str | None:

@@ -100,7 +100,7 @@ def rollout_s(drain: Drain, copies: int, at_once: int, apart_s: float) -> float:
     Lots of `at_once` gateways begin `apart_s` seconds after each other and share one pace, first come first served. So
     the slowest is the first lot, which has only itself to wait for, or the last one, or the last full one.
     """
-    full, lots = copies // at_once, math.ceil(copies / at_once)
+    full, lots = copies // at_once, max(1, math.ceil(copies / at_once))
     first_s = min(at_once, copies) * drain.moving_s
     last_full_s = full * at_once * drain.moving_s - max(0, full - 1) * apart_s
     return max(first_s, last_full_s, copies * drain.moving_s - (lots - 1) * apart_s)

@@ -19,6 +19,7 @@ __all__ = [
     "shell",
     "single",
     "unreachable",
+    "unseen",
 ]
 
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -30,10 +31,17 @@ def shell(case: Case) -> str | None:
     return None if found is None else f"PID 1 is `{found}`"
 
 
+def unseen(case: Case) -> str | None:
+    """Settings that are elsewhere."""
+    where = ", ".join(case.workload.unseen)
+    return f"settings of it are in {where}, which cannot be seen here" if where else None
+
+
 def single(case: Case) -> str | None:
     """Nobody to go to."""
     copies = case.workload.copies
-    return f"there may be {copies.least} of them" if copies and copies.least < 2 else None
+    is_one = copies is not None and copies.least < 2 and copies.most > 0  # of none nobody ends
+    return f"there may be {copies.least} of them" if copies is not None and is_one else None
 
 
 def rollout_of_all(case: Case) -> str | None:
@@ -69,9 +77,12 @@ def readiness(case: Case) -> str | None:
     if not workload.has_readiness:
         return "there is no readinessProbe"
     probe = workload.readiness
-    if probe is None or workload.settings is None or probe.port not in _data_ports(workload.settings):
+    if probe is None or workload.settings is None:
         return None
-    return f"readinessProbe asks port {probe.port}, where clients come"
+    if probe.port in _data_ports(workload.settings):
+        return f"readinessProbe asks port {probe.port}, where clients come"
+    is_told = probe.path.partition("?")[0].rstrip("/").endswith("/readyz")
+    return None if is_told else f"readinessProbe asks {probe.path or 'for an open port'}, which answers all the same"
 
 
 def liveness(case: Case) -> str | None:

@@ -7,6 +7,13 @@ __all__ = ["RULES"]
 
 RULES = (
     Rule(
+        id="settings-not-seen",
+        reason="timers and limits that may stand there are not judged, nor what goes by them",
+        fix="give that file too, or herdgate.toml beside, and keep what is no secret out of Secrets",
+        fault=shape.unseen,
+        severity="warning",
+    ),
+    Rule(
         id="shell-as-pid-1",
         reason="SIGTERM goes to PID 1, and a shell does not hand it on: no drain ever runs, then comes SIGKILL",
         fix='write the command as a list without a shell, ["herdgate", "serve"], or begin its last part with exec',

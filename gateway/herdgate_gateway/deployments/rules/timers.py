@@ -2,6 +2,7 @@
 
 import math
 
+from herdgate_gateway.deployments.model import PreStop
 from herdgate_gateway.deployments.rules.drains import (
     Drain,
     drain_of,
@@ -51,14 +52,18 @@ def grace(case: Case) -> str | None:
     how = drain_settings(workload.settings)
     needed_s, sum_ = how.sigterm_s, f"sigterm_s {how.sigterm_s:g} s"
     if hook is not None and hook.drains:
-        call_s = within_s(workload, how, "call")
+        call_s = within_s(workload, how, "call") + hook.beside_s
         if call_s >= needed_s:  # by SIGTERM nothing is left, unless preStop failed
-            needed_s, sum_ = call_s, f"preStop drains for {call_s:g} s"
+            needed_s, sum_ = call_s, f"preStop {_beside(hook)}drains for {call_s - hook.beside_s:g} s"
     elif hook is not None and hook.seconds is not None:
         needed_s, sum_ = needed_s + hook.seconds, f"preStop {hook.seconds:g} s + {sum_}"
     if needed_s + SPARE_S <= workload.grace_s:
         return None
     return f"{workload.grace} is {workload.grace_s:g} s: {sum_} + {SPARE_S:g} s to spare are {needed_s + SPARE_S:g} s"
+
+
+def _beside(hook: PreStop) -> str:
+    return f"sleeps {hook.beside_s:g} s and " if hook.beside_s else ""
 
 
 def grace_too_long(case: Case) -> str | None:
@@ -71,11 +76,15 @@ def grace_too_long(case: Case) -> str | None:
 
 def worker_grace(case: Case) -> str | None:
     """SIGKILL before a worker has handed its shards over."""
-    workload = case.workload
-    if workload.stop_s is None or workload.grace_s is None or workload.stop_s + SPARE_S <= workload.grace_s:
+    workload, hook = case.workload, case.workload.prestop
+    if workload.stop_s is None or workload.grace_s is None:
         return None
-    needed_s = workload.stop_s + SPARE_S
-    return f"{workload.grace} is {workload.grace_s:g} s: stop_s {workload.stop_s:g} s needs {needed_s:g} s"
+    slept_s = 0.0 if hook is None else hook.seconds or 0.0
+    needed_s = slept_s + workload.stop_s + SPARE_S
+    if needed_s <= workload.grace_s:
+        return None
+    sum_ = f"preStop {slept_s:g} s + " if slept_s else ""
+    return f"{workload.grace} is {workload.grace_s:g} s: {sum_}stop_s {workload.stop_s:g} s needs {needed_s:g} s"
 
 
 def no_prestop(case: Case) -> str | None:
@@ -93,7 +102,7 @@ def propagation(case: Case) -> str | None:
             return None
         return f"preStop takes {hook.seconds:g} s, {PROPAGATION_S:g} s are the least"
     settle_s = None if workload.settings is None else drain_settings(workload.settings).settle_s
-    if settle_s is None or settle_s >= PROPAGATION_S:
+    if settle_s is None or hook.beside_s + settle_s >= PROPAGATION_S:
         return None
     return f"preStop may be over after drain.settle_s, {settle_s:g} s; {PROPAGATION_S:g} s are the least"
 
@@ -109,11 +118,13 @@ def deregistration_outlives(case: Case) -> str | None:
 def balancer_cuts(case: Case) -> str | None:
     """Sockets cut by a balancer that the drain has not come to."""
     balancer_s, drain = case.deregistration_s, _drain(case)
-    if balancer_s is None or drain is None or drain.trigger == "sigterm" or drain.whole_s <= balancer_s:
+    if balancer_s is None or drain is None or drain.trigger == "sigterm":
         return None
-    if drain.moving_s > drain.left_s:  # told as such
+    slept_s = 0.0 if case.workload.prestop is None else case.workload.prestop.beside_s
+    needed_s = slept_s + drain.whole_s
+    if needed_s <= balancer_s or drain.moving_s > drain.left_s:  # that is told as such
         return None
-    return f"{drain.sockets:,} sockets need {drain.whole_s:.4g} s, the deregistration delay is {balancer_s:g} s"
+    return f"{drain.sockets:,} sockets need {needed_s:.4g} s, the deregistration delay is {balancer_s:g} s"
 
 
 def sign_too_late(case: Case) -> str | None:
