@@ -13,7 +13,7 @@ Every message is one clear line: what is wrong, the numbers, the way out.
 
 from collections.abc import Sequence
 
-from herdgate.core.errors import ConfigurationError, HerdgateError
+from herdgate.core.errors import ConfigurationError, HerdgateError, printable
 
 __all__ = [
     "ConfigurationError",
@@ -46,14 +46,9 @@ class UnreadableError(LoadtestError):
     """
 
     def __init__(self, faults: Sequence[str | ConfigurationError]) -> None:
-        self.faults = tuple(_printable(str(fault)) for fault in faults)
+        self.faults = tuple(printable(str(fault)) for fault in faults)
         super().__init__("; ".join(self.faults))
 
 
 class WireError(LoadtestError):
     """The server sent what RFC 9112 or RFC 6455 does not allow here. The message becomes the reason of a failed try."""
-
-
-def _printable(text: str) -> str:
-    """One line, whatever a key of the file holds."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,4 +1,4 @@
-"""A small file that a person wrote: what is in it, and its name as it may be printed.
+"""A file that is read: opened, what is in a small one that a person wrote, and its name as it may be printed.
 
 Rules: nothing waits for a writer that is not there, nothing large is read to its end, and a terminal gets no control
 characters out of a name.
@@ -6,14 +6,34 @@ characters out of a name.
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from herdgate_loadtest.errors import UnreadableError
 
-__all__ = ["decoded", "printable", "read_file", "read_standard_input"]
+__all__ = ["decoded", "opened", "read_file", "read_standard_input"]
 
 _MOST_BYTES = 1 << 20
+
+
+@contextmanager
+def opened(file: str) -> Iterator[BinaryIO]:
+    """A file to read from; a FIFO that nobody writes to is empty.
+
+    Raises:
+        UnreadableError: it cannot be opened, or read to where the block wants it.
+    """
+    try:
+        stream = open(Path(file), "rb", opener=_open_at_once)  # noqa: SIM115 - closed below
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise _unreadable(error) from None
+    with stream:
+        try:
+            yield stream
+        except OSError as error:
+            raise _unreadable(error) from None
 
 
 def read_file(file: str) -> bytes:
@@ -22,11 +42,8 @@ def read_file(file: str) -> bytes:
     Raises:
         UnreadableError: it cannot be opened, or is larger than 1 MiB.
     """
-    try:
-        with open(Path(file), "rb", opener=_open_at_once) as opened:
-            return _bounded(opened)
-    except (OSError, ValueError) as error:
-        raise UnreadableError([f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+    with opened(file) as stream:
+        return _bounded(stream)
 
 
 def read_standard_input() -> bytes:
@@ -52,22 +69,21 @@ def decoded(content: bytes) -> str:
         raise UnreadableError([f"is not UTF-8, from byte {error.start:,} on; save it as UTF-8"]) from None
 
 
-def printable(name: str) -> str:
-    """A name in one line, with escapes for whatever a terminal would obey."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+def _unreadable(error: Exception) -> UnreadableError:
+    return UnreadableError([f"cannot be read: {getattr(error, 'strerror', None) or error}"])
 
 
 def _open_at_once(file: str, flags: int) -> int:
     """Opening a FIFO that nobody writes to would wait for somebody; read, it is only empty."""
     if not hasattr(os, "O_NONBLOCK"):  # Windows, where no FIFO is a file
         return os.open(file, flags)
-    opened = os.open(file, flags | os.O_NONBLOCK)
-    os.set_blocking(opened, True)
-    return opened
+    descriptor = os.open(file, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
-def _bounded(opened: BinaryIO) -> bytes:
-    content = opened.read(_MOST_BYTES + 1)
+def _bounded(stream: BinaryIO) -> bytes:
+    content = stream.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise UnreadableError(["is larger than 1 MiB; name the right file"])
     return content

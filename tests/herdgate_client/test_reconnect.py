@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection
@@ -218,16 +219,31 @@ async def test_second_loop_keeps_to_the_backoff_of_the_first() -> None:
         ("ws://", {}, "url"),
         ("ws://chat.example:99999/", {}, "url"),
         ("", {}, "url"),
+        (5, {}, "url"),
+        ("ws://chat.example/a b", {}, "url"),
+        ("ws://chat.example/\r\nX: y", {}, "url"),
+        ("ws://chat.example:0/", {}, "url"),
+        ("ws://chat.example", {"on_retry": 5}, "on_retry"),
+        ("ws://chat.example", {"on_retry": asyncio.sleep}, "on_retry"),
         ("ws://chat.example", {"stable_s": 0}, "stable_s"),
         ("ws://chat.example", {"reconnect_delays": iter}, "reconnect_delays"),
         ("ws://chat.example", {"process_exception": None}, "process_exception"),
         ("ws://chat.example", {"sock": None}, "sock"),
+        ("ws://chat.example", {"nonsense": 1}, "nonsense"),
+        ("ws://chat.example", {"stable": 60}, "stable"),
+        ("ws://chat.example", {"proxy_nonsense": 1}, "proxy_nonsense"),
+        ("ws://chat.example", {"kwargs": {}}, "kwargs"),
     ],
 )
-def test_mistake_is_said_before_anything_is_dialled(url: str, arguments: dict[str, object], field: str) -> None:
+def test_mistake_is_said_before_anything_is_dialled(url: Any, arguments: dict[str, Any], field: str) -> None:
     with pytest.raises(ConfigurationError) as wrong:
-        connect(url, **arguments)  # type: ignore[arg-type]
+        connect(url, **arguments)
     assert wrong.value.field == field
+
+
+def test_arguments_of_websockets_and_of_what_it_calls_are_taken() -> None:
+    connect("ws://chat.example", max_size=1, host="127.0.0.1", local_addr=("127.0.0.1", 0), proxy_ssl=None)
+    connect("ws://localhost/", unix=True, path="/run/chat.sock")
 
 
 def test_arguments_of_websockets_are_checked_by_websockets() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from herdgate.core.errors import printable
 from herdgate_loadtest.errors import UnreadableError
-from herdgate_loadtest.input_file import decoded, printable, read_file
+from herdgate_loadtest.input_file import decoded, opened, read_file
 
 
 def fault_of(file: Path | str) -> str:
@@ -25,6 +26,11 @@ def test_what_cannot_be_opened_is_a_fault(tmp_path: Path) -> None:
     assert fault_of(tmp_path) == "cannot be read: Is a directory"
     assert fault_of(tmp_path / "loop") == "cannot be read: Too many levels of symbolic links"
     assert fault_of("a\0b") == "cannot be read: embedded null byte"
+
+
+def test_file_that_stops_being_read_is_a_fault() -> None:
+    with pytest.raises(UnreadableError, match="cannot be read: Input/output error"), opened("/proc/self/mem") as stream:
+        stream.read(1)
 
 
 def test_one_mebibyte_is_read_and_a_byte_more_is_not(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ Rules: every try begins at the URL as given, whatever a redirect made of it last
 argument is said when a `Dialer` is made. A socket is never left open: `leave` ends it even if it is cancelled.
 """
 
+import asyncio
+from inspect import signature
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -23,6 +25,17 @@ _OURS = {
     "sock": "one socket serves one try; write host and port",
 }
 
+_PROXY = "proxy_"  # before the name of an argument: for the connection to the proxy
+_KNOWN = {
+    name
+    for taken in (
+        websockets_connect,  # whatever else it gets it hands on to one of these:
+        asyncio.BaseEventLoop.create_connection,
+        asyncio.AbstractEventLoop.create_unix_connection,
+    )
+    for name in signature(taken).parameters
+} - {"self", "uri", "protocol_factory", "kwargs"} | {"unix"}
+
 
 class Dialer:
     """Opens sockets.
@@ -36,8 +49,11 @@ class Dialer:
     """
 
     def __init__(self, url: str, arguments: dict[str, Any]) -> None:
-        for name in arguments.keys() & _OURS:
-            raise ConfigurationError(name, arguments[name], _OURS[name])
+        for name, given in arguments.items():
+            if name in _OURS:
+                raise ConfigurationError(name, given, _OURS[name])
+            if name.removeprefix(_PROXY) not in _KNOWN:
+                raise ConfigurationError(name, given, "there is no such argument, here or of websockets.connect")
         self.where = _check(url)
         self._url = url
         self._arguments = arguments
@@ -77,8 +93,12 @@ async def leave(ws: ClientConnection) -> None:
 
 def _check(url: str) -> str:
     try:
+        if not isinstance(url, str) or not url.isprintable() or " " in url:
+            raise ValueError("a request line cannot carry it")
         parse_uri(url)
         parts = urlsplit(url)
+        if parts.port == 0:
+            raise ValueError("nobody listens at port 0")
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
         return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))
     except (InvalidURI, ValueError) as error:

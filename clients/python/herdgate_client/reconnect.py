@@ -17,6 +17,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
 from herdgate_client.dial import Dialer, leave
+from herdgate_client.errors import ConfigurationError
 from herdgate_client.failure import Failure, of_end, of_try
 from herdgate_client.pace import Pace
 from herdgate_client.told import token_of
@@ -43,7 +45,7 @@ class connect:  # noqa: N801 - called as `websockets.connect` is
         base_s: longest wait after a first failure, seconds, above 0.
         cap_s: longest wait that the server did not tell, seconds, above 0, at most a day.
         stable_s: a session that lasted this long, seconds, above 0, ends the backoff.
-        on_retry: called before each wait with its seconds and one line why.
+        on_retry: called before each wait with its seconds and one line why; a plain function.
         rng: draws the jitter; None: the system's.
         clock: monotonic seconds.
         sleep: waits for seconds of that clock.
@@ -70,6 +72,8 @@ class connect:  # noqa: N801 - called as `websockets.connect` is
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         **arguments: Any,
     ) -> None:
+        if on_retry is not None and (not callable(on_retry) or iscoroutinefunction(on_retry)):
+            raise ConfigurationError("on_retry", on_retry, "write a plain function; nobody awaits it")
         self.attempts = 0
         self._dialer = Dialer(url, arguments)
         self._pace = Pace(base_s, cap_s, stable_s)

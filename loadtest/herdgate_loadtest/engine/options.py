@@ -5,6 +5,7 @@ Rules: nothing is opened here. Whatever is wrong is a `HerdgateError` of one lin
 
 import argparse
 import math
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from herdgate_loadtest.engine.behaviour import parse_clients
@@ -13,7 +14,7 @@ from herdgate_loadtest.engine.crowd import Cut
 from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["as_typed", "config_of", "parse", "read_header", "read_sources"]
 
@@ -100,10 +101,10 @@ def config_of(options: argparse.Namespace) -> CrowdConfig:
     return config
 
 
-def as_typed(error: ConfigurationError) -> str:
-    """The message, with the setting's name as it is typed."""
-    option = _TYPED.get(error.field.partition(".")[0], error.field)
-    return option + str(error).removeprefix(error.field)
+def as_typed(error: ConfigurationError, others: "Mapping[str, str]" = MappingProxyType({})) -> str:
+    """The message, with the setting's name as it is typed: here, or, of `others`, elsewhere."""
+    typed = {**_TYPED, **others}
+    return typed.get(error.field.partition(".")[0], error.field) + str(error).removeprefix(error.field)
 
 
 class _Parser(argparse.ArgumentParser):

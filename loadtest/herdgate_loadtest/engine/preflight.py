@@ -77,9 +77,9 @@ def preflight(clients: int, *, sources: int = 1, listeners: int = 1, loopback: b
 
 
 def check_limits(
-    clients: int, limits: Limits, *, sources: int = 1, listeners: int = 1, loopback: bool = False
+    clients: int, limits: Limits, *, sources: int = 1, listeners: int = 1, loopback: bool = False, processes: int = 1
 ) -> list[str]:
-    """The pure part of `preflight`."""
+    """The pure part of `preflight`; descriptors are those of one of so many processes that share the clients."""
     ports = limits.ports * listeners
     crowd, problems = counted(clients, "client"), []
     if clients > ports * sources:
@@ -87,11 +87,13 @@ def check_limits(
             f"they need {clients:,} ports, {_addresses(sources)} {ports * sources:,} ({ports:,} each):"
             f" use {counted(-(-clients // ports), 'source address', 'source addresses')}"
         )
-    room = limits.most_descriptors - _SPARE_DESCRIPTORS
-    if clients > room:
+    room, most = limits.most_descriptors - _SPARE_DESCRIPTORS, -(-clients // processes)
+    if most > room:
+        more = f" or use {counted(-(-clients // room), 'process', 'processes')}" if room > 0 else ""
+        they = "they" if processes == 1 else f"{most:,} of them in a process"
         problems.append(
-            f"they need {clients + _SPARE_DESCRIPTORS:,} descriptors, the hard limit is {limits.most_descriptors:,}:"
-            f" raise it (ulimit -Hn) or use {counted(-(-clients // max(room, 1)), 'process', 'processes')}"
+            f"{they} need {most + _SPARE_DESCRIPTORS:,} descriptors, the hard limit is {limits.most_descriptors:,}:"
+            f" raise it (ulimit -Hn){more}"
         )
     if problems:
         raise PreflightError(f"{crowd} will not do: {'; '.join(problems)}")

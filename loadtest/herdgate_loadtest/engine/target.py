@@ -39,13 +39,17 @@ class Target:
         Raises:
             ConfigurationError: it is not a ws:// URL, or its host is unknown.
         """
+        if not (url.isascii() and url.isprintable() and " " not in url):
+            raise ConfigurationError(
+                "url", ascii(url), "write printable ASCII: percent-encode a path, a host as xn--..."
+            )
         try:
             parts = urlsplit(url)
-            port = parts.port or _WS_PORT
+            port = _WS_PORT if parts.port is None else parts.port
         except ValueError as error:
             raise ConfigurationError("url", url, f"write a valid URL ({error})") from None
-        if parts.scheme != "ws" or not parts.hostname or parts.username is not None:
-            raise ConfigurationError("url", url, "write ws://HOST:PORT/PATH, without TLS and without a user name")
+        if parts.scheme != "ws" or not parts.hostname or parts.username is not None or port == 0:
+            raise ConfigurationError("url", url, "write ws://HOST:PORT/PATH, without TLS, user name and port 0")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         family, address = _look_up(url, parts.hostname, port)
         return cls(parts.netloc, path, family, address)
@@ -59,6 +63,7 @@ class Target:
 def _look_up(url: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise ConfigurationError("url", url, f"name a host that can be looked up ({error.strerror})") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no DNS can hold
+        why = getattr(error, "strerror", None) or "not a name of the DNS"
+        raise ConfigurationError("url", url, f"name a host that can be looked up ({why})") from None
     return family, address

@@ -14,6 +14,7 @@ from herdgate_loadtest.errors import ConfigurationError
 from herdgate_loadtest.herd.bounds import BOUNDS
 from herdgate_loadtest.herd.options import OPTIONS, wanted
 from herdgate_loadtest.herd.run_locust import run_locust, variable_of
+from herdgate_loadtest.output_file import check_output
 
 __all__ = ["herd"]
 
@@ -130,8 +131,8 @@ def herd(
     place = _place(processes, master=master, worker=worker, host=master_host, port=master_port, many=expect_workers)
     look = ["--headless", "--only-summary"] if not web else _web(web)
     if locust_html:
-        look += ["--html", locust_html]
-    sys.exit(run_locust(["--host", " ".join(urls), *place, *look], given, as_json=as_json))
+        check_output("--locust-html", locust_html)
+    sys.exit(run_locust(["--host", " ".join(urls), *place, *look], given, as_json=as_json, html=locust_html))
 
 
 def _place(processes: int, *, master: bool, worker: bool, host: str, port: int, many: int) -> list[str]:

@@ -139,9 +139,9 @@ class Conductor:
             self._end(fields["message"], fields["code"])
 
     def counts(self) -> tuple[int, int]:
-        """Clients that are in now, and that have been cut off since the cut began."""
-        shown = [swarm.snapshot for swarm in self._swarms.values() if swarm.snapshot]
-        return sum(one["open"] for one in shown), sum(one["cut_off"] for one in shown)
+        """Clients that are in now, and that have been cut off since the cut began; before it, nobody has."""
+        shown = [(swarm.snapshot, swarm.cut) for swarm in self._swarms.values() if swarm.snapshot]
+        return sum(one["open"] for one, _ in shown), sum(one["cut_off"] for one, cut in shown if cut)
 
     # What comes when.
 

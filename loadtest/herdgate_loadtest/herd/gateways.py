@@ -13,6 +13,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from herdgate.core.errors import printable
 from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 from herdgate_loadtest.gate_counts import counts_since
 
@@ -21,6 +22,7 @@ __all__ = ["Gateways", "check_address", "check_token"]
 _ANSWER_S = 10.0
 _OK = 200
 _LONGEST = 300
+_MOST_BYTES = 1 << 20  # a status of a hundred gates has about 64 KiB
 _Read = TypeVar("_Read")
 
 
@@ -106,16 +108,16 @@ class Gateways:
             with closing(_connection(address)) as http:
                 http.request(method, path, headers=self._headers)
                 with http.getresponse() as answer:
-                    body = answer.read()
+                    body = answer.read(_MOST_BYTES)
         except (HTTPException, OSError, UnicodeError) as error:  # UnicodeError: a name that no DNS can hold
-            cause = str(error) or type(error).__name__
+            cause = printable(str(error).strip() or type(error).__name__)[:_LONGEST]
             raise LoadtestError(f"--gateway: no answer from {address} ({cause}); is it running?") from None
         if answer.status != _OK:
             said = "".join(letter for letter in body.decode(errors="replace") if letter.isprintable())[:_LONGEST]
             raise LoadtestError(f"--gateway: {address} answered {answer.status}: {said}")
         try:
             read: dict[str, Any] = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise LoadtestError(f"--gateway: {address} is no admin listener: its answer is not JSON") from None
         return read
 

@@ -153,9 +153,12 @@ class HerdShape(LoadTestShape):
         self._wanted: Wanted | None = None
         self._conductor: Conductor | None = None
         self._told = ""
+        self._is_stopped = False
 
     def tick(self) -> tuple[int, float] | None:
         """What Locust asks once a second: how many users; None: stop."""
+        if self._is_stopped:
+            return None
         processes: int = self._runner.worker_count
         try:
             conductor = self._conductor or self._begin(processes)
@@ -175,6 +178,10 @@ class HerdShape(LoadTestShape):
             return processes, float(processes)
         self._conclude(conductor)
         return None
+
+    def stop(self) -> None:
+        """Nothing is to begin any more."""
+        self._is_stopped = True
 
     def forget(self) -> None:
         """The test is over, or was stopped: the next one is another."""
@@ -225,7 +232,10 @@ class HerdShape(LoadTestShape):
                 file.writelines(json.dumps(record) + "\n" for record in records)
         lines = missed([played.record for played in conductor.rounds], self._wanted.most)
         if self._wanted.report and conductor.rounds:
-            write_report(self._wanted.report, conductor, lines)
+            try:
+                write_report(self._wanted.report, conductor, lines)
+            except LoadtestError as error:  # the run itself is not lost by it
+                lines.append(str(error))
         for line in (*conductor.warnings, *lines):
             log.warning("%s", line)
         for number, played in enumerate(conductor.rounds, 1):
@@ -269,6 +279,12 @@ def _stop(environment: "Environment") -> None:
     environment.process_exit_code = 0 if isinstance(runner, WorkerRunner) else _INTERRUPTED
     if environment.web_ui is not None:
         environment.web_ui.stop()  # type: ignore[no-untyped-call]
+    if isinstance(environment.shape_class, HerdShape):
+        environment.shape_class.stop()
+    options: Any = environment.parsed_options
+    options.expect_workers = (
+        0  # a master that waits for workers would do so for ever: it goes on, to a test that is over
+    )
     runner.quit()
 
 

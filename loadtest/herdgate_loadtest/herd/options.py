@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from herdgate_loadtest.engine import CrowdConfig, parse_clients
-from herdgate_loadtest.engine.options import read_header, read_sources
+from herdgate_loadtest.engine.options import as_typed, read_header, read_sources
 from herdgate_loadtest.engine.target import Target
 from herdgate_loadtest.errors import ConfigurationError, LoadtestError
 from herdgate_loadtest.herd.bounds import BOUNDS
 from herdgate_loadtest.herd.gateways import check_token
 from herdgate_loadtest.herd.plan import HowToCut, Plan
+from herdgate_loadtest.output_file import check_output
 
 __all__ = ["OPTIONS", "SECRET", "Option", "Wanted", "wanted"]
 
@@ -56,19 +57,8 @@ OPTIONS = (
 SECRET = "token"  # noqa: S105 - its name
 """The option that no list of processes shall show: it is passed on in the environment."""
 
-_TYPED = {
-    "behaviour": "--clients",
-    "clients": "--clients",
-    "fixed": "--clients",
-    "headers": "--header",
-    "origin": "--origin",
-    "seed": "--seed",
-    "sources": "--sources",
-    "spread_s": "--spread",
-    "timeout_s": "--timeout",
-    "url": "URL",
-    "urls": "URL",
-}
+_PLACES = {"url": "URL", "urls": "URL"}
+"""Settings of the crowd that are no option here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +89,11 @@ def wanted(urls: Sequence[str], given: Mapping[str, Any]) -> Wanted:
     texts = {name: _text(given.get(name), default) for name, default, _ in OPTIONS}
     try:
         check_token(texts["token"])
+        if texts["report"]:
+            check_output("--report", texts["report"])
         return Wanted(_plan(urls, texts), texts["token"], _most(texts["most"]), texts["report"], texts["record"])
     except ConfigurationError as error:
-        option = _TYPED.get(error.field.partition(".")[0], error.field)
-        raise LoadtestError(option + str(error).removeprefix(error.field)) from None
+        raise LoadtestError(as_typed(error, _PLACES)) from None
 
 
 def _text(given: Any, default: str) -> str:

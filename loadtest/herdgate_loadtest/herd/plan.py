@@ -102,10 +102,13 @@ class Plan:
     def _check_cut(self) -> None:
         if (self.cut == "kill") != bool(self.kill_pids):
             raise ConfigurationError(
-                "--kill-pid", self.kill_pids or "none", "write --cut kill, and --kill-pid for every process to kill"
+                "--kill-pid",
+                ", ".join(map(str, self.kill_pids)) or "none",
+                "write --cut kill, and --kill-pid for every process to kill",
             )
         if any(pid < 2 for pid in self.kill_pids):
-            raise ConfigurationError("--kill-pid", self.kill_pids, "write ids of processes of your own")
+            pids = ", ".join(map(str, self.kill_pids))
+            raise ConfigurationError("--kill-pid", pids, "write ids of processes of your own")
         if self.cut in ("kill", "drain") and self.rounds > 1:
             once = "a process is killed once" if self.cut == "kill" else "who is drained takes nobody any more"
             raise ConfigurationError("--rounds", self.rounds, f"write 1: {once}")
@@ -142,11 +145,10 @@ class Plan:
             PreflightError: it cannot; one line with the numbers.
         """
         targets = [Target.of(url) for url in self.crowd.urls]
-        limits = limits or read_limits()
-        for_all = replace(limits, most_descriptors=limits.most_descriptors * processes)
         return check_limits(
             self.crowd.total,
-            for_all,
+            limits or read_limits(),
+            processes=processes,
             sources=max(1, len(self.crowd.sources)),
             listeners=len({target.address for target in targets}),
             loopback=all(target.loopback for target in targets),

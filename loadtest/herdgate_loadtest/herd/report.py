@@ -5,16 +5,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from herdgate_loadtest.chart import Line, chart
 from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine import Record
-from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.conductor import Conductor
 from herdgate_loadtest.herd.rounds import Round
 from herdgate_loadtest.herd.swarm import BUCKET_S
+from herdgate_loadtest.output_file import write_output
 
 __all__ = ["back_chart", "page", "per_second_chart", "table", "write_report"]
 
@@ -45,10 +44,7 @@ def write_report(file: str, conductor: Conductor, missed: Sequence[str]) -> None
     parts = [f"<p>{what}; cut off: {escape(plan.cut)}.</p>", *_notes(missed, "bad")]
     for number, played in enumerate(conductor.rounds, 1):
         parts += [f"<h2>Round {number}</h2>", *_round(played)]
-    try:
-        Path(file).write_text(page("herdgate herd", parts), encoding="utf-8")
-    except OSError as error:
-        raise LoadtestError(f"--report: {file} cannot be written ({error.strerror}); name another file") from None
+    write_output("--report", file, page("herdgate herd", parts))
 
 
 def page(title: str, parts: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.options import SECRET
+from herdgate_loadtest.output_file import write_output
 
 __all__ = ["SIGNS", "run_locust", "variable_of"]
 
@@ -31,29 +32,47 @@ def variable_of(option: str) -> str:
     return f"{_ENV}{option.upper()}"
 
 
-def run_locust(arguments: Sequence[str], given: Mapping[str, str], *, as_json: bool) -> int:
+def run_locust(arguments: Sequence[str], given: Mapping[str, str], *, as_json: bool, html: str = "") -> int:
     """Run it to its end; returns the exit code, 128 and the number of the signal if one has ended it.
 
     Args:
         arguments: options of Locust.
         given: our own, by name.
         as_json: print the records, and nothing else.
+        html: file for Locust's own report; "": none.
     """
     if find_spec("locust") is None:
         raise LoadtestError("herd needs more packages: pip install 'herdgate[loadtest]'")
     with tempfile.TemporaryDirectory(prefix="herdgate-") as folder:
-        record = Path(folder) / "record"
+        record, page = Path(folder) / "record", Path(folder) / "page.html"
         shown = {name: value for name, value in given.items() if name != SECRET} | {"record": str(record)}
         quiet = ["--skip-log-setup"] if as_json else []  # warnings and errors are said, one line each
-        options = [*arguments, *quiet, *(f"--herd-{name}={value}" for name, value in shown.items())]
+        drawn = ["--html", str(page)] if html else []
+        options = [*arguments, *quiet, *drawn, *(f"--herd-{name}={value}" for name, value in shown.items())]
         with _started(options, given[SECRET], output=subprocess.DEVNULL if as_json else None) as locust:
             sign = _watch(locust)
         if sign is not None:
             sys.stderr.write(f"herdgate: {sign.name}: everybody has left; a herd that is stopped proves nothing\n")
             return 128 + sign
+        if locust.returncode < 0:
+            killer = signal.Signals(-locust.returncode).name
+            sys.stderr.write(f"herdgate: Locust was ended by {killer}, and everybody has left: run it again\n")
+            return 1
         if as_json and record.exists():
             sys.stdout.write(record.read_text())
-    return locust.returncode
+        failed = _take_over(page, html)
+    return locust.returncode or failed
+
+
+def _take_over(page: Path, html: str) -> int:
+    """Locust's page to where it is wanted; 1 if that cannot be, which Locust would not say in one line."""
+    try:
+        if page.exists():
+            write_output("--locust-html", html, page.read_text(encoding="utf-8"))
+    except LoadtestError as error:
+        sys.stderr.write(f"herdgate: {error}\n")
+        return 1
+    return 0
 
 
 @contextmanager
@@ -84,12 +103,10 @@ def _watch(locust: "subprocess.Popen[bytes]") -> signal.Signals | None:
     for sign in SIGNS:
         signal.signal(sign, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNS)
-    locust.wait()
-    if not signs:
-        return None
-    with suppress(ProcessLookupError):  # a worker that waits for its master does so for minutes
-        os.killpg(locust.pid, signal.SIGKILL)
-    return signs[0]
+    if locust.wait() < 0 or signs:
+        with suppress(ProcessLookupError):  # a worker that waits for its master does so for minutes
+            os.killpg(locust.pid, signal.SIGKILL)
+    return signs[0] if signs else None
 
 
 def _environ(secret: str) -> dict[str, str]:

@@ -7,20 +7,24 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
+from herdgate.core.errors import printable
 from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine import CrowdConfig, loopback_sources, parse_clients
-from herdgate_loadtest.errors import ConfigurationError, CrowdError
+from herdgate_loadtest.engine.options import as_typed
+from herdgate_loadtest.engine.target import Target
+from herdgate_loadtest.errors import ConfigurationError, CrowdError, LoadtestError
 from herdgate_loadtest.herd.bounds import missed
+from herdgate_loadtest.output_file import check_output
 from herdgate_loadtest.replay.player import Result
 from herdgate_loadtest.replay.player import replay as play
 from herdgate_loadtest.replay.report import write_report
 from herdgate_loadtest.replay.scaling import Script, script_of
-from herdgate_loadtest.replay.trace import read_trace
+from herdgate_loadtest.replay.trace import TraceError, read_trace
 
 __all__ = ["replay"]
 
@@ -53,20 +57,11 @@ def replay(
     """
     ramp = rate if ramp is None else ramp
     burst = max(1.0, rate) if burst is None else burst
-    for option, value in (("--rate", rate), ("--ramp", ramp), ("--deadline", deadline)):
-        if not 0 < value < math.inf:
-            raise ConfigurationError(option, value, "write a number, more than 0")
-    if not 0 <= burst < math.inf:
-        raise ConfigurationError("--burst", burst, "write admissions, 0 or more")
-    script = script_of(read_trace(trace), speed=speed, population=population, enter_s=enter, seed=seed)
-    config = CrowdConfig(
-        urls=tuple(urls),
-        clients=_shared_out(behaviour, script.clients),
-        sources=loopback_sources(sources) if sources is not None else (),
-        spread_s=spread,
-        timeout_s=timeout,
-        seed=seed,
-    )
+    _check_numbers(rate=rate, ramp=ramp, deadline=deadline, burst=burst)
+    if report:
+        check_output("--report", report)
+    script = _script(trace, speed=speed, population=population, enter_s=enter, seed=seed)
+    config = _crowd(urls, behaviour, script.clients, sources=sources, spread_s=spread, timeout_s=timeout, seed=seed)
     if not as_json:
         typer.echo(_introduction(script))
     try:
@@ -78,15 +73,53 @@ def replay(
         sys.exit(130)
     most = {"recovery_ratio": max_recovery_ratio, "peak_admitted_per_s": max_peak, "failed": max_failed}
     lines = missed([result.record], {name: bound for name, bound in most.items() if bound is not None})
-    if report:
-        write_report(report, trace, urls, result, lines)
     if as_json:
         typer.echo(json.dumps(result.as_dict(), allow_nan=False))
     else:
         _conclude(result)
+    if report:
+        lines += _report(report, trace, urls, result, lines)
     for line in lines:
         typer.echo(f"herdgate: {line}", err=True)
     sys.exit(0 if result.record.valid and math.isfinite(result.record.t100_s) and not lines else 1)
+
+
+def _check_numbers(*, rate: float, ramp: float, deadline: float, burst: float) -> None:
+    for option, value in (("--rate", rate), ("--ramp", ramp), ("--deadline", deadline)):
+        if not 0 < value < math.inf:
+            raise ConfigurationError(option, value, "write a number, more than 0")
+    if not 0 <= burst < math.inf:
+        raise ConfigurationError("--burst", burst, "write admissions, 0 or more")
+
+
+def _script(trace: str, **scale: Any) -> Script:
+    """What of a trace is played."""
+    script = script_of(read_trace(trace), **scale)
+    if script.first_cut_s is None:
+        way_out = "enter it earlier, play more of its clients, or name another"
+        raise TraceError(f"{printable(trace)}: nobody is cut off, as far as it is played; {way_out}")
+    return script
+
+
+def _crowd(urls: Sequence[str], behaviour: str, clients: int, *, sources: int | None, **settings: Any) -> CrowdConfig:
+    """Whom it happens to."""
+    shared_out = _shared_out(behaviour, clients)
+    try:
+        for url in urls:
+            Target.of(url)
+        dialled_from = loopback_sources(sources) if sources is not None else ()
+        return CrowdConfig(urls=tuple(urls), clients=shared_out, sources=dialled_from, **settings)
+    except ConfigurationError as error:
+        raise LoadtestError(as_typed(error, {"url": "URL", "urls": "URL"})) from None
+
+
+def _report(file: str, trace: str, urls: Sequence[str], result: Result, missed: Sequence[str]) -> list[str]:
+    """Write it; returns what hindered that: the run itself has been told by then."""
+    try:
+        write_report(file, trace, urls, result, missed)
+    except LoadtestError as error:
+        return [str(error)]
+    return []
 
 
 def _shared_out(behaviour: str, clients: int) -> Mapping[str, int]:

@@ -14,7 +14,6 @@ from herdgate_loadtest.counted import counted
 from herdgate_loadtest.engine import Attempt, Crowd, CrowdConfig, Record
 from herdgate_loadtest.engine.play import Step
 from herdgate_loadtest.engine.recorded import Recorded
-from herdgate_loadtest.errors import CrowdError
 from herdgate_loadtest.replay.ideal import beyond_bucket, ideal_s
 from herdgate_loadtest.replay.scaling import Script
 
@@ -59,7 +58,7 @@ async def replay(
     """Play it.
 
     Args:
-        script: what happens.
+        script: what happens; somebody is cut off in it.
         config: of the crowd that it happens to, as many clients as the script has.
         rate: admissions per second the fleet may do.
         burst: admissions at once.
@@ -67,11 +66,10 @@ async def replay(
         deadline_s: to come up, on top of the ramp, and after the last step.
 
     Raises:
-        CrowdError: nobody is cut off, or the crowd did not come up.
+        CrowdError: the crowd did not come up.
     """
     first = script.first_cut_s
-    if first is None:
-        raise CrowdError("nobody is cut off in this trace, as far as it is played: enter it earlier, or name another")
+    assert first is not None
     before = [step for step in script.steps if step.at_s < first]
     after = [step._replace(at_s=step.at_s - first) for step in script.steps if step.at_s >= first]
     counting = _Counting()
@@ -100,6 +98,9 @@ def _result(
     if lost * 10 > len(cuts):
         many = f"{counted(lost, 'cut')} of {len(cuts):,} met a client that was still outside: the rest is not the trace"
         recorded = replace(recorded, reasons=[*recorded.reasons, many])
+    if not recorded.outcomes:
+        nobody = "everybody who was cut off had left in the end, so that no return is counted: end the trace earlier"
+        recorded = replace(recorded, reasons=[*recorded.reasons, nobody])
     best_s = ideal_s(cuts, rate=rate, burst=burst)
     return Result(
         record=recorded.record(rate=rate, burst=burst, ideal_s=best_s),

@@ -4,11 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
 from herdgate_loadtest.chart import Line, chart
-from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.report import page, per_second_chart, table
+from herdgate_loadtest.output_file import write_output
 from herdgate_loadtest.replay.player import Result
 
 __all__ = ["write_report"]
@@ -31,10 +30,7 @@ def write_report(file: str, trace: str, urls: Sequence[str], result: Result, mis
         _outside_chart(result),
         f"<details><summary>The record</summary><pre>{escape(json.dumps(result.as_dict(), indent=1))}</pre></details>",
     ]
-    try:
-        Path(file).write_text(page("herdgate replay", parts), encoding="utf-8")
-    except OSError as error:
-        raise LoadtestError(f"--report: {file} cannot be written ({error.strerror}); name another file") from None
+    write_output("--report", file, page("herdgate replay", parts))
 
 
 def _outside_chart(result: Result) -> str:

@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
+from herdgate.core.errors import printable
 from herdgate_loadtest.engine import parse_behaviour
-from herdgate_loadtest.errors import ConfigurationError, HerdgateError, UnreadableError
-from herdgate_loadtest.input_file import printable
+from herdgate_loadtest.errors import ConfigurationError, UnreadableError
+from herdgate_loadtest.output_file import check_output, write_output
 from herdgate_loadtest.simulate.herd import simulate as play
 from herdgate_loadtest.simulate.outcome import Outcome
 from herdgate_loadtest.simulate.picture import as_html, as_svg
@@ -58,7 +59,7 @@ def simulate(
     compared = compare is not None
     typer.echo(as_json(outcomes, compared=compared) if as_json_ else as_text(read, outcomes, compared=compared))
     if picture is not None and draw is not None:
-        _write(picture, draw(read, outcomes))
+        write_output("--picture", picture, draw(read, outcomes))
     missed = [(outcome, line) for outcome in outcomes for line in beyond(outcome.record, max_ratio, max_tries)]
     for outcome, line in missed:
         typer.echo(f"herdgate: {outcome.strategy and outcome.strategy + ': '}{line}", err=True)
@@ -79,8 +80,7 @@ def _draw(file: str) -> Draw:
     path = Path(file)
     if path.suffix.lower() not in _PICTURES:
         raise ConfigurationError("--picture", file, f"write a name that ends in {' or '.join(_PICTURES)}")
-    if not path.parent.is_dir():
-        raise ConfigurationError("--picture", file, "name a folder that exists")
+    check_output("--picture", file)
     return _PICTURES[path.suffix.lower()]
 
 
@@ -96,10 +96,3 @@ def _read(file: str) -> Scenario:
         for fault in error.faults:
             typer.echo(f"herdgate: {printable(file)}: {fault}", err=True)
         sys.exit(2)
-
-
-def _write(file: str, drawn: str) -> None:
-    try:
-        Path(file).write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise HerdgateError(f"--picture: {file} cannot be written: {error.strerror}") from None

@@ -77,7 +77,7 @@ def row_of(outcome: Outcome) -> tuple[str, ...]:
 
 def _lines(record: Record) -> Iterator[str]:
     ratio = _ratio(record.recovery_ratio)
-    yield f"95 % back after {_seconds(record.t95_s)} s, all after {_seconds(record.t100_s)} s, recovery ratio {ratio}"
+    yield f"95 % back {_after(record.t95_s)}, all {_after(record.t100_s)}, recovery ratio {ratio}"
     yield f"busiest second, beyond the burst in the first: {record.peak_admitted_per_s:,g} admissions"
     tries = f"{record.attempts_per_client:.2f} tries each"
     yield f"{tries}: {record.denied:,} were told when to come, {record.failed:,} failed"
@@ -94,6 +94,10 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     for first, *rest in rows:
         cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
         yield "  ".join((first.ljust(widths[0]), *cells))
+
+
+def _after(value: float) -> str:
+    return f"after {value:.1f} s" if math.isfinite(value) else "never"
 
 
 def _seconds(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from herdgate_loadtest.input_file import printable
+from herdgate.core.errors import printable
 from herdgate_loadtest.vet.attempts import Attempt, attempts_of
 from herdgate_loadtest.vet.verdict import Unreadable, Vetted, worst
 

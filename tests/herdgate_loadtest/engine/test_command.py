@@ -117,7 +117,7 @@ async def test_output_that_cannot_be_written_is_a_failure_in_one_line() -> None:
     ("arguments", "complaint"),
     [
         (["--url", "wss://127.0.0.1/"], "--url: got wss://127.0.0.1/; write ws://"),
-        (["--url", "ws://127.0.0.1/ä"], "--url: got GET /ä HTTP/1.1; write printable ASCII"),
+        (["--url", "ws://127.0.0.1/ä"], "--url: got 'ws://127.0.0.1/\\xe4'; write printable ASCII"),
         (["--clients", "40000"], "use 2 source addresses"),
         (["--clients", "many"], "--clients: got many; write a number, or pairs"),
         (["--clients", "0"], "--clients: got 0; write at least one"),

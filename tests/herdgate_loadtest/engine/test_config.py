@@ -59,6 +59,26 @@ def test_url_is_taken_apart(url: str, host: str, path: str, address: tuple[str, 
     assert target.loopback
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "wss://127.0.0.1/",
+        "ws://user@127.0.0.1/",
+        "ws://127.0.0.1:0/",
+        "ws://127.0.0.1:65536/",
+        "ws://[::1/",
+        "ws:///ws",
+        "ws://127.0.0.1/a b",
+        "ws://127.0.0.1/\r\nX: y",
+        "ws://b\xfccher.example/",
+        f"ws://{'a' * 64}.example/",
+    ],
+)
+def test_url_that_cannot_be_is_named(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^url: got [ -~]+; [ -~]+$"):
+        Target.of(url)
+
+
 def test_ipv6_is_understood() -> None:
     target = Target.of("ws://[::1]:8000/")
     assert target.family == socket.AF_INET6

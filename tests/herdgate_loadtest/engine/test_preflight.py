@@ -35,6 +35,20 @@ def test_too_few_descriptors_fail_with_the_numbers() -> None:
         check_limits(20_000, limits)
 
 
+def test_descriptors_are_counted_in_each_process() -> None:
+    limits = Limits(descriptors=1024, most_descriptors=1064, ports=28_232)
+    assert check_limits(2_000, limits, processes=2) == []
+    with pytest.raises(PreflightError, match=r"1,001 of them in a process need 1,065 .* or use 3 processes"):
+        check_limits(2_001, limits, processes=2)
+
+
+def test_more_processes_are_no_way_out_where_one_has_no_room_at_all() -> None:
+    with pytest.raises(
+        PreflightError, match=r"they need 69 descriptors, the hard limit is 20: raise it \(ulimit -Hn\)$"
+    ):
+        check_limits(5, Limits(20, 20, 28_232))
+
+
 def test_all_that_is_missing_is_said_at_once() -> None:
     with pytest.raises(PreflightError, match=r"use 2 source addresses; they need 40,064 descriptors"):
         check_limits(40_000, Limits(1024, 20_000, 28_232))

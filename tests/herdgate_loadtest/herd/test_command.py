@@ -132,6 +132,15 @@ async def test_killed_server_is_watched_until_another_one_takes_over() -> None:
     assert record["behaviours"]["obey"]["back"] == 10
 
 
+@pytest.mark.parametrize("option", ["--report", "--locust-html"])
+async def test_report_that_cannot_be_written_takes_no_figure_away(option: str) -> None:
+    async with serving(Peer.admit) as server:
+        code, records, err = await herd(server.url, "--clients", "3", "--hold", "0", option, "/dev/full")
+    assert (code, len(records)) == (1, 1)
+    assert f"{option}: /dev/full cannot be written (No space left on device); name another file\n" in err
+    assert "Traceback" not in err
+
+
 async def test_port_where_nobody_listens_is_a_failure_in_one_line() -> None:
     async with serving(Peer.admit) as server:
         url = server.url
@@ -180,6 +189,33 @@ async def test_herd_that_is_stopped_while_it_starts_says_the_same() -> None:
     assert said.count("\n") == 1
 
 
+async def test_herd_whose_master_is_killed_is_a_failure_in_one_line_and_leaves_nothing_behind() -> None:
+    async with serving(Peer.admit) as server:
+        process, family = await started(server, "--processes", "2")
+        await eventually(lambda: len(server.peers) == 20, within_s=40)
+        members = family()
+        (master,) = psutil.Process(process.pid).children()
+        master.kill()
+        _, err = await asyncio.wait_for(process.communicate(), 30)
+        await eventually(lambda: not any(map(lives, members)) and not server.peers, within_s=20)
+    said = "herdgate: Locust was ended by SIGKILL, and everybody has left: run it again\n"
+    assert (process.returncode, err.decode()) == (1, said)
+
+
+async def test_master_that_waits_for_workers_is_stopped_as_well() -> None:
+    options = ("--master", "--expect-workers", "2", "--master-port", "0")
+    pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *HERDGATE, "ws://127.0.0.1:9/", *options, stdout=nowhere, stderr=pipe
+    )
+    assert process.stderr is not None
+    await asyncio.wait_for(process.stderr.readuntil(b"Waiting for workers to be ready, 0 of 2"), 40)
+    code, said = await stopped(process, signal.SIGINT, psutil.Process(process.pid).children(recursive=True))
+    assert code == 130
+    assert said.endswith("herdgate: SIGINT: everybody has left; a herd that is stopped proves nothing\n")
+    assert "Traceback" not in said
+
+
 async def started(
     server: Server, *options: str
 ) -> tuple[asyncio.subprocess.Process, Callable[[], list[psutil.Process]]]:
@@ -224,6 +260,8 @@ def lives(process: psutil.Process) -> bool:
         (("ws://127.0.0.1/", "--processes", "0"), "--processes: got 0; write a number, 1 or more"),
         (("ws://127.0.0.1/", "--cut", "kill"), "--kill-pid: got none; write --cut kill"),
         (("ws://127.0.0.1/", "--cut", "drain"), "--gateway: got none; write the admin listener or control socket"),
+        (("ws://127.0.0.1/", "--report", "/none/a.html"), "--report: got /none/a.html; name a file in a folder"),
+        (("ws://127.0.0.1/", "--locust-html", "/none/a.html"), "--locust-html: got /none/a.html; name a file in a"),
         (("ws://127.0.0.1/", "--web", "here"), "--web: got here; write HOST:PORT"),
     ],
 )

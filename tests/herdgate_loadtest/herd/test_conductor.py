@@ -70,6 +70,19 @@ def test_all_processes_cut_at_one_moment_that_is_still_to_come() -> None:
     assert min(fake.leads_s) > 1
 
 
+def test_nobody_counts_as_cut_off_before_the_cut() -> None:
+    fake = Fake(plan_of())
+    come_up(fake)
+    for name in ("one", "two"):
+        fake.snapshot(name, inside=2, cut_off=2, is_back=True)
+    assert fake.conductor.counts() == (4, 0)
+    hold_and_cut(fake)
+    for name in ("one", "two"):
+        fake.cut(name)
+        fake.snapshot(name, inside=1, cut_off=2, is_back=False)
+    assert fake.conductor.counts() == (2, 4)
+
+
 def test_a_round_is_the_record_of_all_processes_together() -> None:
     conductor = play(Fake(plan_of()))
     (played,) = conductor.rounds

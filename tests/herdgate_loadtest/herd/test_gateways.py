@@ -1,5 +1,6 @@
 """Gateways that a herd asks, over real admin listeners and control sockets."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -66,7 +67,9 @@ def test_nobody_there_is_one_line() -> None:
         Gateways(["/nowhere"]).is_drained()
 
 
-@pytest.mark.parametrize("body", [b"<html>\x1b[2J</html>", b"[]", b"\xff", b"", b'{"drain": 1}'])
+@pytest.mark.parametrize(
+    "body", [b"<html>\x1b[2J</html>", b"[]", b"\xff", b"", b'{"drain": 1}', b"[" * 200_000, b" " * (1 << 21)]
+)
 def test_server_that_is_no_admin_listener_is_told(body: bytes) -> None:
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -83,3 +86,20 @@ def test_server_that_is_no_admin_listener_is_told(body: bytes) -> None:
         with pytest.raises(LoadtestError, match="is no admin listener"):
             Gateways([f"http://127.0.0.1:{server.server_port}"]).is_drained()
         thread.join(5)
+
+
+def test_answer_that_is_no_http_cannot_write_to_the_terminal() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_answer, args=(server, b"\x1b[2J\r\n\r\n"))
+        thread.start()
+        with pytest.raises(LoadtestError, match="no answer from") as raised:
+            Gateways([f"http://127.0.0.1:{server.getsockname()[1]}"]).is_drained()
+        thread.join(5)
+    assert str(raised.value).isprintable()
+
+
+def _answer(server: socket.socket, answer: bytes) -> None:
+    client, _ = server.accept()
+    with client:
+        client.recv(4096)
+        client.sendall(answer)

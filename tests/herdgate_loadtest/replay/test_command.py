@@ -96,11 +96,39 @@ async def test_bound_that_is_missed_is_a_failure_in_one_line(tmp_path: Path) -> 
     assert (code, err) == (1, "herdgate: round 1: peak_admitted_per_s was 9, may be 5 at most\n")
 
 
-async def test_trace_without_a_cut_is_a_failure_in_one_line(tmp_path: Path) -> None:
-    file = trace(tmp_path, {"t": 0, "event": "open", "socket": 1, "client": "a"})
-    code, out, err = await replay(file, "ws://127.0.0.1:9/", "--json")
-    assert (code, out) == (1, "")
-    assert err.startswith("herdgate: nobody is cut off in this trace")
+@pytest.mark.parametrize(
+    ("events", "options"),
+    [
+        ([], ()),
+        ([{"t": 0, "event": "open", "socket": 1, "client": "a"}], ()),
+        ([cut(0.1, "a"), {"t": 5, "event": "open", "socket": 1, "client": "a"}], ("--from", "3")),
+        ([cut(0.1, "a")], ("--population", "1e-9")),
+    ],
+)
+async def test_trace_without_a_cut_is_one_line_and_nothing_is_run(
+    tmp_path: Path, events: list[dict[str, Any]], options: tuple[str, ...]
+) -> None:
+    code, out, err = await replay(trace(tmp_path, *events), "ws://127.0.0.1:9/", *options)
+    assert (code, out) == (2, "")
+    assert "trace.jsonl: nobody is cut off, as far as it is played; " in err
+    assert err.count("\n") == 1
+
+
+async def test_trace_whose_clients_have_all_left_in_the_end_shows_nothing(tmp_path: Path) -> None:
+    back = {"t": 0.5, "event": "open", "socket": "b", "client": "a"}
+    left = {"t": 2, "event": "close", "socket": "b", "client": "a", "how": "close"}
+    async with serving(Peer.admit) as server:
+        code, out, _ = await replay(trace(tmp_path, cut(0.1, "a"), back, left), server.url, "--json")
+    record = json.loads(out)
+    assert (code, record["clients"], record["valid"]) == (1, 0, False)
+    assert any(reason.startswith("everybody who was cut off had left in the end") for reason in record["reasons"])
+
+
+async def test_report_that_cannot_be_written_takes_no_figure_away(tmp_path: Path) -> None:
+    async with serving(Peer.admit) as server:
+        code, out, err = await replay(trace(tmp_path, cut(0.1, "a")), server.url, "--report", "/dev/full", "--json")
+    assert (code, json.loads(out)["clients"]) == (1, 1)
+    assert err == "herdgate: --report: /dev/full cannot be written (No space left on device); name another file\n"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +140,10 @@ async def test_trace_without_a_cut_is_a_failure_in_one_line(tmp_path: Path) -> N
         (("--burst", "-1"), "--burst: got -1.0; write admissions, 0 or more"),
         (("--behaviour", "polite"), "--behaviour: got polite; write one of obey"),
         (("--population", "100"), "189,"),
+        (("--timeout", "0"), "--timeout: got 0.0; write seconds, 0.01 or more"),
+        (("--spread", "-1"), "--spread: got -1.0; write seconds, 0 or more"),
+        (("--sources", "0"), "--sources: got 0; write a number from 1 to 65536"),
+        (("--report", "/none/replay.html"), "--report: got /none/replay.html; name a file in a folder that exists"),
     ],
 )
 async def test_bad_input_is_one_line_and_nothing_is_run(options: tuple[str, ...], complaint: str) -> None:
@@ -120,6 +152,14 @@ async def test_bad_input_is_one_line_and_nothing_is_run(options: tuple[str, ...]
     assert (code, out) == (2, "")
     assert err.startswith(f"herdgate: {complaint}")
     assert err.count("\n") == 1
+
+
+async def test_url_that_cannot_be_is_told_before_anything_else(tmp_path: Path) -> None:
+    code, out, err = await replay(trace(tmp_path, cut(0.1, "a")), "wss://127.0.0.1:9/")
+    assert (code, out) == (2, "")
+    assert (
+        err == "herdgate: URL: got wss://127.0.0.1:9/; write ws://HOST:PORT/PATH, without TLS, user name and port 0\n"
+    )
 
 
 async def test_file_that_is_no_trace_is_one_line() -> None:

@@ -50,6 +50,12 @@ def test_text_tells_the_figures_of_each_behaviour(scenario: str) -> None:
     ]
 
 
+def test_crowd_that_never_comes_back_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text("clients = 100\nrate = 10\nuntil_s = 3\n")
+    done = run(str(tmp_path / "scenario.toml"))
+    assert done.stdout.splitlines()[1] == "95 % back never, all never, recovery ratio infinite"
+
+
 def test_strategies_are_compared_side_by_side(scenario: str) -> None:
     text = run(scenario, "--compare", "obey,fixed:1, jitter").stdout.splitlines()
     assert [line.split()[0] for line in text[1:]] == ["strategy", "obey", "fixed", "jitter"]
@@ -88,7 +94,10 @@ def test_figures_beyond_a_bound_give_the_exit_code(scenario: str, options: list[
     [
         (["--compare", "obey,obay"], "--compare: got obey,obay; write one of obey, "),
         (["--picture", "picture.png"], "--picture: got picture.png; write a name that ends in .svg or .html"),
-        (["--picture", "/nowhere/at/all.svg"], "--picture: got /nowhere/at/all.svg; name a folder that exists"),
+        (
+            ["--picture", "/nowhere/at/all.svg"],
+            "--picture: got /nowhere/at/all.svg; name a file in a folder that exists",
+        ),
         (["--max-ratio", "0"], "--max-ratio: got 0.0; write a number, more than 0"),
         (["--max-tries", "nan"], "--max-tries: got nan; write a number, more than 0"),
         (["--seed", "1"], "no such option: --seed"),

@@ -68,7 +68,7 @@
             super();
             this.#url = readUrl(url);
             this.#protocols = protocols;
-            this.#settings = readSettings(options);
+            this.#settings = readSettings(options, this.#url);
             this.#dial();
         }
 
@@ -388,21 +388,40 @@
         return read;
     }
 
-    function readSettings(options) {
-        const settings = {
+    function isUrl(text, base) {
+        try {
+            return Boolean(new URL(text, base));
+        } catch {
+            return false;
+        }
+    }
+
+    function readSettings(options, url) {
+        const defaults = {
+            ...DEFAULTS,
             preflight: false,
             ticketInQuery: true,
             WebSocket: globalThis.WebSocket,
             random: Math.random,
             clock: CLOCK,
-            ...DEFAULTS,
-            ...options,
         };
+        for (const name of Object.keys(options ?? {})) {
+            if (!Object.hasOwn(defaults, name)) {
+                throw new TypeError(`${name}: there is no such option; write one of ${Object.keys(defaults).join(", ")}`);
+            }
+        }
+        const settings = { ...defaults, ...options };
         for (const name of Object.keys(DEFAULTS)) {
             const ms = settings[name];
             if (typeof ms !== "number" || !(ms > 0 && ms <= LONGEST_MS)) {
                 throw new RangeError(`${name}: got ${ms}; write milliseconds, above 0 and at most ${LONGEST_MS}`);
             }
+        }
+        if (typeof settings.ticketInQuery !== "boolean") {
+            throw new TypeError(`ticketInQuery: got ${settings.ticketInQuery}; write true or false`);
+        }
+        if (typeof settings.preflight !== "boolean" && !isUrl(settings.preflight, url)) {
+            throw new TypeError(`preflight: got ${settings.preflight}; write true, false, or the URL to ask`);
         }
         if (settings.preflight && !settings.ticketInQuery) {
             throw new TypeError("preflight: its ticket is in no cookie; leave ticketInQuery true");
