@@ -145,6 +145,12 @@ class Bridge:
             self._farewell, self._message = Farewell(code, reason), message
             self._recalled.set()
 
+    def abort(self) -> None:
+        """Cut the worker's connection, and the client's if there is a way to it; harmless once it is over."""
+        self._leg.abort()
+        if self._line is not None:
+            self._line.cut()
+
     def recall(self) -> None:
         """Close it, and call the client back with a firm slot; harmless to repeat, and once it is over."""
         self._recalled.set()

@@ -43,6 +43,10 @@ class ClientLine:
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._lost.wait()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut the connection, whatever is still to be written; harmless once it is gone."""
         self._transport.abort()
 
 

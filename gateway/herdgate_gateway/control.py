@@ -98,20 +98,26 @@ def drain(
     """Move the sockets of a running gateway to others, one by one. It lets nobody in any more; SIGTERM ends it."""
     client = _client(socket, url, token, config)
     answer = client.drain(deadline)
-    if wait:
-        _wait_drained(client)
-    typer.echo(json.dumps(answer) if as_json else "drained" if wait else "drain begun")
+    become = _wait_drained(client) if wait else "drain begun"
+    typer.echo(json.dumps(answer) if as_json else become)
 
 
-def _wait_drained(client: AdminClient) -> None:
-    """Return once nobody is left, or the gateway has ended."""
-    state, failures = None, 0
-    while state != "drained" and failures < GONE:
+def _wait_drained(client: AdminClient) -> str:
+    """Return once nobody is left, or the gateway has ended; what has become of it."""
+    failures = 0
+    while failures < GONE:
         time.sleep(LOOK_S)  # the counts are those of a moment ago
         try:
-            state, failures = (client.status().get("drain") or {}).get("state"), 0
+            drain = client.status().get("drain")
         except HerdgateError:
             failures += 1
+            continue
+        if drain is None:
+            return "ended, and another gateway is there by now"
+        if drain["state"] == "drained":
+            return "drained"
+        failures = 0
+    return "ended"
 
 
 def _client(socket: Path | None, url: str | None, token: str | None, config: Path | None) -> AdminClient:

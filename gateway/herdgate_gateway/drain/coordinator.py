@@ -4,7 +4,7 @@
             -> its turn (by anything but SIGTERM at most so many gateways at once); until then who comes is let in
             -> arrivals are refused with hints; the listeners stay open
             -> sockets one by one (`moving`), at most share x R for all drains of the fleet
-            -> the rest at the deadline, with hints; handshakes under way too
+            -> the rest at the deadline, with hints; handshakes under way too; who does not answer is cut
             -> drained; after a SIGTERM the process ends
 
 Rules: one drain a process, whatever triggers come and however often; a SIGTERM on the way brings its own deadline, if
@@ -139,7 +139,7 @@ class Drain:
             self._say(f"told by {named(trigger)} too, which changes nothing")
         elif self._state == "drained":
             self._say("SIGTERM: the process ends")
-            self._host.end(HANG_UP_S)
+            self._task = asyncio.get_running_loop().create_task(self._end_drained())
         else:
             schedule.shorten(self._now(), within_s)
             self._say(f"SIGTERM on the way: over within {schedule.ends_at - self._now():.1f} s")
@@ -154,11 +154,22 @@ class Drain:
         if "sigterm" in self._triggers:
             self._host.end(max(QUIET_S, self._schedule.ends_at - self._now()))  # who is left had its second
 
+    async def _end_drained(self) -> None:
+        """Who came after the drain, past all limits, hears when to come back."""
+        try:
+            if self._mover is not None and len(self._host.sockets):
+                await self._mover.close_rest(self._per_s())
+        finally:
+            self._host.end(HANG_UP_S)
+
     async def _drain(self, schedule: Schedule, within_s: float) -> None:
         await _while(lambda: not self._host.is_serving)
         mover = self._mover = Mover(self._host.sockets, schedule, self._per_s, self._settings.message)
         self._say(f"{named(self._triggers[0])}: to be over within {within_s:g} s{self._too_late()}")
-        self._turns.start(lambda: mover.left if self._state == "draining" else len(self._host.sockets), self._waits)
+        self._turns.start(
+            lambda: mover.left if self._state == "draining" else len(self._host.sockets),
+            lambda: self._state == "waiting" and self._waits(),
+        )
         await self._wait_for_turn(schedule)
         self._state = "draining"
         self._host.refuse()
@@ -166,14 +177,14 @@ class Drain:
         self._say("arrivals are refused with a time to come back")
         await self._settle(schedule)
         await self._move(mover, schedule)
-        await self._hang_up(schedule)
+        await self._hang_up(mover, schedule)
         await self._turns.aclose()
         self._say("drained")
 
     async def _wait_for_turn(self, schedule: Schedule) -> None:
         began, is_said = self._now(), False
         while not self._turns.has_turn and self._waits():
-            if self._now() >= schedule.rest_at - needed_s(len(self._host.sockets), self._whole_per_s()):
+            if self._now() >= schedule.latest_start(needed_s(len(self._host.sockets), self._whole_per_s())):
                 self._say("its turn has not come, and there is no more time to wait for it")
                 return
             if not is_said and self._now() > began + ANSWER_S:
@@ -193,14 +204,17 @@ class Drain:
             await _while(lambda: self._turns.part == 0.0 and self._now() < schedule.rest_at)
             self._say(f"moving {mover.left:,} sockets: {outlook(mover.left, self._per_s(), left_s)}")
         await mover.move(lambda: not self._host.under_way())
-        if rest := await mover.close_rest():
+        if rest := await mover.close_rest(self._per_s()):
             self._say(f"time is up: the rest, {rest:,} sockets, was closed together")
 
-    async def _hang_up(self, schedule: Schedule) -> None:
-        """Give the last ones their time, and handshakes a word."""
+    async def _hang_up(self, mover: Mover, schedule: Schedule) -> None:
+        """Give the last ones their time, and handshakes a word; then cut who does not answer."""
         await asyncio.sleep(QUIET_S)
         self._host.turn_away()
         await _while(lambda: self._is_occupied() and self._now() < schedule.ends_at)
+        if late := mover.cut():
+            self._say(f"{late:,} that did not answer were cut")
+            await asyncio.sleep(QUIET_S)  # for their connections to be gone
 
     def _is_occupied(self) -> bool:
         return bool(self._host.sockets) or self._host.under_way() > 0

@@ -82,9 +82,4 @@ def turns_of(gateway: "Gateway", settings: "Settings", group: str | None) -> Tur
     gate = next(iter(gateway.gates.values()))
     process = gate.member or ""
     drains = FleetDrains(fleet, process, group or process, settings.processes)
-
-    def is_alone() -> bool:
-        known = gate.snapshot().fleet
-        return known is None or not known.is_up
-
-    return FleetTurns(drains, settings.drain.max_draining, is_alone)
+    return FleetTurns(drains, settings.drain.max_draining, lambda: gate.snapshot().fleet)

@@ -7,7 +7,6 @@ open. A slot that is further away than the time there is does not keep its socke
 """
 
 import asyncio
-import json
 import random
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +28,12 @@ LEAST_S = 0.001
 
 LOT = 250
 """Hints asked for at once."""
+
+HINTING_S = 0.5
+"""Seconds in which hints are asked for the rest, half of what it has to hang up; then times are drawn."""
+
+SOON_S, LATEST_S = 5.0, 60.0
+"""Least and greatest bound of times that are drawn, by how many there are."""
 
 
 class Mover:
@@ -52,6 +57,7 @@ class Mover:
         self._waiting: deque[Movable] = deque()
         self._asked: set[asyncio.Task[None]] = set()
         self._seen: set[Movable] = set()
+        self._drawn_s = SOON_S
         self._now = asyncio.get_running_loop().time
 
     @property
@@ -77,16 +83,31 @@ class Mover:
                 self._ask_next()
             await asyncio.sleep(TICK_S)
 
-    async def close_rest(self) -> int:
-        """Close all that is left; how many those were."""
+    async def close_rest(self, per_s: float | None) -> int:
+        """Close all that is left; how many those were.
+
+        Args:
+            per_s: at how many a second those come back whom the calendar tells no time.
+        """
         self.look()
         rest = [socket for socket in self._waiting if not socket.is_leaving]
         self._waiting.clear()
+        if per_s:
+            self._drawn_s = min(LATEST_S, max(SOON_S, len(rest) / per_s))
+        asks_until = self._now() + HINTING_S
         for first in range(0, len(rest), LOT):
-            await asyncio.gather(*map(self._hint, rest[first : first + LOT]))
+            is_in_time = self._now() < asks_until
+            await asyncio.gather(*(self._hint(socket, asks=is_in_time) for socket in rest[first : first + LOT]))
         if self._asked:
             await asyncio.wait(self._asked)
         return len(rest)
+
+    def cut(self) -> int:
+        """Cut who was told, and has not hung up; how many those were."""
+        told = [socket for socket in self._sockets if socket in self._seen]
+        for socket in told:
+            socket.abort()
+        return len(told)
 
     def _ask_next(self) -> None:
         while self._waiting:
@@ -112,8 +133,8 @@ class Mover:
             invitation = Invitation(max(LEAST_S, slot - self._now()), invitation.ticket)
         self._close(socket, invitation)
 
-    async def _hint(self, socket: Movable) -> None:
-        self._close(socket, await self._in_time(socket, firm=False))
+    async def _hint(self, socket: Movable, *, asks: bool) -> None:
+        self._close(socket, await self._in_time(socket, firm=False) if asks else None)
 
     async def _in_time(self, socket: Movable, *, firm: bool) -> Invitation | None:
         if socket.invite is not None:
@@ -123,9 +144,5 @@ class Mover:
         return None
 
     def _close(self, socket: Movable, invitation: Invitation | None) -> None:
-        reason = close_reason(invitation) if invitation else _drawn()
-        socket.close(SERVICE_RESTART, reason, self._message)
-
-
-def _drawn() -> str:
-    return json.dumps({"retry_ms": random.randint(1000, 5000)}, separators=(",", ":"))
+        told = invitation or Invitation(random.uniform(1, self._drawn_s), None)
+        socket.close(SERVICE_RESTART, close_reason(told), self._message)

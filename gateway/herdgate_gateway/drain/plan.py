@@ -50,6 +50,10 @@ class Schedule:
         """When what has not hung up is cut: the deadline, but `HANG_UP_S` after the rest was told at least."""
         return self.rest_at + HANG_UP_S
 
+    def latest_start(self, needed_s: float) -> float:
+        """When to begin what takes so many seconds; what will never be done gains nothing by an early start."""
+        return self.rest_at - needed_s if math.isfinite(needed_s) else self.rest_at
+
     def shorten(self, now: float, within_s: float) -> None:
         """Be over within so many seconds from now; without effect if it has to be earlier already."""
         if now + within_s < self._deadline:
@@ -94,8 +98,9 @@ def outlook(sockets: int, per_s: float | None, within_s: float) -> str:
     if per_s is None:
         return "as fast as they can be told, for there is no rate"
     needed, within_s = needed_s(sockets, per_s), max(0.0, within_s)
+    if math.isinf(needed):
+        return f"nobody at 0/s, unless that changes: all are closed together in {within_s:.1f} s"
     if needed <= within_s:
         return f"{needed:.1f} s at {per_s:.3g}/s"
     late = math.ceil(sockets - within_s * per_s)
-    short = f"{needed - within_s:.1f} s short" if math.isfinite(needed) else "not at all"
-    return f"{needed:.1f} s at {per_s:.3g}/s, {short}: the last {late:,} are closed together"
+    return f"{needed:.1f} s at {per_s:.3g}/s, {needed - within_s:.1f} s short: the last {late:,} are closed together"

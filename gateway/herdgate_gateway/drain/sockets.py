@@ -44,6 +44,10 @@ class Movable(Protocol):
         """Close it, with a text message before that, if there is a place for one; harmless to repeat."""
         ...
 
+    def abort(self) -> None:
+        """Cut it; harmless once it is over."""
+        ...
+
 
 class OpenSockets:
     """Those of both relays.

@@ -2,21 +2,27 @@
 
 in a fleet      those that drain, and those that wait, are written down in Redis, with what each has left; the pace
                 is shared by that, so that all are ready together, and never add up to more
-Redis away      nobody waits; the rate is this process's own part already
+Redis away      nobody waits, once that has lasted; the rate is this process's own part already
+no answer       although the fleet has its calendar: of the pace as much as if all of it drained
 without fleet   nobody else is known; processes beside this one drain with it, each with its part
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from herdgate import FleetSnapshot
 from herdgate.stores.redis.drains import FleetDrains
 from herdgate.stores.redis.errors import LinkError
 
 __all__ = ["FleetTurns", "OwnTurns", "Turns"]
 
 TELL_S = 0.25
+
+AWAY_S = 3.0
+"""After which a Redis that gives no answer is away, and does not only falter: as long as it remembers who drains."""
 
 
 class Turns(Protocol):
@@ -67,12 +73,13 @@ class FleetTurns:
     Args:
         drains: of the fleet.
         most: gateways that may drain at once; None: half of them.
-        is_alone: tells whether this process decides alone now, at its part of the rate.
+        fleet: tells how the fleet is, as this process sees it. None: not known yet.
     """
 
-    def __init__(self, drains: FleetDrains, most: int | None, is_alone: Callable[[], bool]) -> None:
-        self._drains, self._most, self._is_alone = drains, most, is_alone
+    def __init__(self, drains: FleetDrains, most: int | None, fleet: Callable[[], FleetSnapshot | None]) -> None:
+        self._drains, self._most, self._fleet = drains, most, fleet
         self.has_turn, self.part = False, 0.0
+        self._answered_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self, left: Callable[[], int], waits: Callable[[], bool]) -> None:
@@ -90,18 +97,25 @@ class FleetTurns:
             await self._drains.aclose()
 
     async def _run(self, left: Callable[[], int], waits: Callable[[], bool]) -> None:
-        self._look()
+        self._answered_at = time.monotonic()
+        self._go_alone()
         await self._drains.connect()
         while True:
             try:
                 told = await self._drains.tell(left(), self._most, waits=waits())
             except LinkError:
-                self._look()
+                self._go_alone()
             else:
                 self.has_turn, self.part = told.has_turn, told.part
+                self._answered_at = time.monotonic()
             await asyncio.sleep(TELL_S)
 
-    def _look(self) -> None:
-        """Without an answer what was told last holds, unless there is nobody to ask."""
-        if self._is_alone():
-            self.has_turn, self.part = True, 1.0
+    def _go_alone(self) -> None:
+        """Without an answer: what was told last holds, until there is nobody to ask; but never more than is safe."""
+        known = self._fleet()
+        is_over = time.monotonic() - self._answered_at >= AWAY_S
+        if known is None or not known.is_up:
+            self.part = 1.0  # of a rate that is this process's own part already
+        elif is_over:
+            self.part = 1 / max(1, known.gateways)
+        self.has_turn = self.has_turn or is_over

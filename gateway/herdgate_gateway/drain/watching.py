@@ -1,6 +1,7 @@
 """The triggers that have to be looked for: a file that somebody makes, and early signs on AWS."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from herdgate_gateway.drain.aws.watching import watching_aws
 from herdgate_gateway.drain.plan import Trigger
 from herdgate_gateway.listeners import Tcp, read_listen
-from herdgate_gateway.tasks import reap
+from herdgate_gateway.tasks import in_thread, reap
 
 if TYPE_CHECKING:
     from herdgate_gateway.settings import Settings
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["watching", "watching_file"]
 
 LOOK_S = 0.5
+
+_logger = logging.getLogger("herdgate.drain")
 
 
 @asynccontextmanager
@@ -45,10 +48,16 @@ async def watching_file(file: Path | None, act: Callable[[], None]) -> AsyncIter
 
 
 async def _watch(file: Path, act: Callable[[], None]) -> None:
+    is_said = False
     while True:
-        if await asyncio.to_thread(file.exists):
-            act()
-            return
+        try:
+            if await in_thread(file.exists):
+                act()
+                return
+        except (OSError, RuntimeError) as error:  # not ours to read, or there is no thread to be had
+            if not is_said:
+                _logger.warning("cannot look for the file that begins a drain, and goes on trying: %s", error)
+                is_said = True
         await asyncio.sleep(LOOK_S)
 
 

@@ -1,6 +1,7 @@
 """The rate of the fleet, as its calendar in Redis has it."""
 
 import asyncio
+import math
 from contextlib import suppress
 
 from herdgate_gateway.leases.channel import open_redis
@@ -18,8 +19,8 @@ async def fleet_rate(url: str | None, fleet: str) -> float | None:
     try:
         with suppress(Exception):  # it is only less exact without
             async with asyncio.timeout(_WITHIN_S):
-                rate = await redis.hget(f"{{herdgate:{fleet}}}:calendar", "rate")
-                return None if rate is None else float(rate)
+                rate = float(await redis.hget(f"{{herdgate:{fleet}}}:calendar", "rate"))
+                return rate if 0 <= rate < math.inf else None
         return None
     finally:
         await redis.aclose()

@@ -59,7 +59,7 @@ def test_without_a_rate_a_lot_goes_at_once() -> None:
     [
         (6_000, 100.0, 120.0, "60.0 s at 100/s"),
         (20_000, 100.0, 120.0, "200.0 s at 100/s, 80.0 s short: the last 8,000 are closed together"),
-        (5, 0.0, 10.0, "inf s at 0/s, not at all: the last 5 are closed together"),
+        (5, 0.0, 10.0, "nobody at 0/s, unless that changes: all are closed together in 10.0 s"),
         (5, None, 10.0, "as fast as they can be told, for there is no rate"),
         (0, 0.0, -1.0, "0.0 s at 0/s"),
     ],

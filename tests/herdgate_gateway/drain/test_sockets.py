@@ -23,6 +23,9 @@ class Still:
     def close(self, code: int, reason: str, message: str | None = None) -> None:
         raise AssertionError("nobody closes it")
 
+    def abort(self) -> None:
+        raise AssertionError("nobody cuts it")
+
 
 def test_sockets_of_both_relays_come_by_age() -> None:
     spliced, bridged = [Still(9), Still(5), Still(1)], [Still(7), Still(5.5)]

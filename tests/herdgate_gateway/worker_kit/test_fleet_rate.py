@@ -36,5 +36,12 @@ async def test_redis_that_does_not_answer_is_not_waited_for() -> None:
         assert await fleet_rate(redis.url, "chat") is None
 
 
+@pytest.mark.parametrize("told", ["inf", "nan", "-1", "fast", ""])
+async def test_rate_that_can_be_none_is_not_known(told: str) -> None:
+    with redis_server() as redis:
+        redis.command("HSET", "{herdgate:chat}:calendar", "rate", told)
+        assert await fleet_rate(redis.url, "chat") is None
+
+
 async def _is(url: str, rate: float) -> bool:
     return await fleet_rate(url, "chat") == rate

@@ -9,6 +9,7 @@ complaints  says them, each kind once an hour
 backoff     when what failed is asked again; pure
 identity    which target and task this process is: from its settings, and the metadata of its task
 asking      asks ELBv2 and ECS
+aside       a question that blocks, one at a time
 sharing     who of the fleet asks for all, through Redis
 watcher     the looks of one process
 watching    puts these together: `watching_aws`

@@ -94,7 +94,7 @@ class Aws:
         reply = self._client("elbv2", arn).describe_target_health(TargetGroupArn=arn)
         for row in reply["TargetHealthDescriptions"]:
             told = row["Target"]
-            yield TargetState(Target(told["Id"], told.get("Port")), row["TargetHealth"]["State"])
+            yield TargetState(Target.told(told["Id"], told.get("Port")), row["TargetHealth"]["State"])
 
     def _ask_tasks(self, arns: Sequence[str]) -> Iterator[tuple[str, TaskState]]:
         for start in range(0, len(arns), MOST_TASKS):

@@ -5,6 +5,8 @@ Every message is one clear line: what was asked, what is wrong, the way out. Non
 
 from typing import NamedTuple
 
+from herdgate.core.errors import printable
+
 __all__ = ["Fault", "fault_of"]
 
 _MOST_SHOWN = 300  # characters of what AWS says
@@ -64,6 +66,8 @@ def _told(error: Exception) -> str:
     """What an error says, on one short line."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, (AttributeError, LookupError, TypeError)):  # of whoever has read it
+        return f"the answer makes no sense ({error!r})"[:_MOST_SHOWN]
     response = getattr(error, "response", None)
     text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__
+    return printable(" ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__

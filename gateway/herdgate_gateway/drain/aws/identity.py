@@ -5,8 +5,10 @@ not tell: it jumps from RUNNING to STOPPED (aws/containers-roadmap#2012).
 """
 
 import json
+import re
 from collections.abc import Mapping
 from http.client import HTTPException
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.request import ProxyHandler, build_opener
 
@@ -19,6 +21,7 @@ __all__ = ["METADATA", "Place", "check_place", "read_place"]
 METADATA = "ECS_CONTAINER_METADATA_URI_V4"
 TIMEOUT_S = 2.0
 _MOST_BYTES = 1 << 20
+_TASK = re.compile(r"arn:aws[a-z-]*:ecs:[a-z0-9-]+:[0-9]{12}:task/[A-Za-z0-9_/-]{1,300}")
 
 
 class Place(NamedTuple):
@@ -59,11 +62,9 @@ def read_place(settings: AwsSettings, environ: Mapping[str, str], port: int | No
     told = _ask(environ[METADATA]) if settings.ecs or needs_address else {}
     try:
         target = Target(_address(told), port) if needs_address else settings.target and Target.parse(settings.target)
-        return Place(
-            Identity(target or None, told["TaskARN"] if settings.ecs else None),
-            told["Cluster"] if settings.ecs else None,
-        )
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        task, cluster = _task(told) if settings.ecs else (None, None)
+        return Place(Identity(target or None, task), cluster)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise OSError(f"what {METADATA} names tells nothing of a task ({error!r})") from None
 
 
@@ -72,8 +73,16 @@ def _ask(url: str) -> Any:
     try:
         with opener.open(f"{url}/task", timeout=TIMEOUT_S) as reply:
             return json.loads(reply.read(_MOST_BYTES))
-    except (HTTPException, ValueError) as error:
+    except (HTTPException, RecursionError, ValueError) as error:
         raise OSError(f"what {METADATA} names does not answer in JSON ({error!r})") from None
+
+
+def _task(told: Any) -> tuple[str, str]:
+    """ARN of the task, and its cluster, by name or ARN."""
+    arn, cluster = told["TaskARN"], told["Cluster"]
+    if not (_TASK.fullmatch(arn) and cluster and isinstance(cluster, str)):
+        raise ValueError(f"TaskARN {arn:.100}, Cluster {cluster!r:.100}")
+    return arn, cluster
 
 
 def _address(told: Any) -> str:
@@ -82,5 +91,5 @@ def _address(told: Any) -> str:
     own = [network for network in networks if network.get("NetworkMode") == "awsvpc"]
     if not own:
         raise OSError("the task has no address of its own (network mode awsvpc): write drain.aws.target")
-    addresses: list[str] = [*own[0].get("IPv4Addresses", ()), *own[0].get("IPv6Addresses", ())]
-    return addresses[0]
+    addresses = [*own[0].get("IPv4Addresses", ()), *own[0].get("IPv6Addresses", ())]
+    return str(ip_address(str(addresses[0])))

@@ -54,6 +54,14 @@ class Target(NamedTuple):
             return cls(_id_of(name.removeprefix("[").removesuffix("]")), _port_of(port))
         return cls(_id_of(text))
 
+    @classmethod
+    def told(cls, name: str, port: int | None) -> "Target":
+        """One that AWS names: an address of IPv6 as it was registered, in whatever spelling."""
+        try:
+            return cls(_id_of(name), port)
+        except ValueError:  # a function, or another balancer
+            return cls(name, port)
+
     def __str__(self) -> str:
         """As it is parsed."""
         if self.port is None:

@@ -17,12 +17,12 @@ from contextlib import suppress
 
 from herdgate.stores.redis.errors import LinkError
 from herdgate.stores.redis.lookout import FleetLookout, LookoutTold
+from herdgate_gateway.drain.aws.aside import Aside
 from herdgate_gateway.drain.aws.asking import Aws
 from herdgate_gateway.drain.aws.complaints import Complaints
 from herdgate_gateway.drain.aws.faults import Fault, fault_of
 from herdgate_gateway.drain.aws.sharing import read_members, text_of_identity, text_of_standings
 from herdgate_gateway.drain.aws.signs import TASK, Answer, Identity, Memory, Standing, standings
-from herdgate_gateway.tasks import in_thread
 
 __all__ = ["Watcher"]
 
@@ -45,6 +45,7 @@ class Watcher:
     ) -> None:
         self._every_s, self._identity, self._aws, self._lookout = every_s, identity, aws, lookout
         self._what, self._complaints, self._memory = text_of_identity(identity), complaints, Memory()
+        self._aside = Aside[Answer](LOOK_S)
         self._found: str | None = None
         """By its own last look."""
 
@@ -82,7 +83,7 @@ class Watcher:
         if self._lookout is None:
             return None
         try:
-            return await self._lookout.ask(self._what, wants=self._aws.is_due)
+            return await self._lookout.ask(self._what, wants=self._aside.is_free and self._aws.is_due)
         except LinkError:
             return None
 
@@ -100,8 +101,7 @@ class Watcher:
         faults: list[Fault] = []
         answer = Answer({})
         try:
-            async with asyncio.timeout(LOOK_S):
-                answer = await in_thread(lambda: self._aws.ask(sorted(tasks), faults.append))
+            answer = await self._aside.ask(lambda: self._aws.ask(sorted(tasks), faults.append))
         except (TimeoutError, RuntimeError) as error:  # or there is no thread to be had
             faults.append(fault_of("asking AWS", error))
         for fault in faults:

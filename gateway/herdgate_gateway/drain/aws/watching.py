@@ -1,16 +1,18 @@
 """Looks for early signs on AWS, for as long as a block runs: first what this process is, however long that takes."""
 
 import asyncio
+import logging
 import os
 import random
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 
 from herdgate import Fleet
 from herdgate.stores.redis.errors import LinkError
 from herdgate.stores.redis.lookout import FleetLookout
+from herdgate_gateway.drain.aws.aside import Aside
 from herdgate_gateway.drain.aws.asking import Aws, Question
 from herdgate_gateway.drain.aws.backoff import Backoffs
 from herdgate_gateway.drain.aws.complaints import Complaints
@@ -19,9 +21,14 @@ from herdgate_gateway.drain.aws.identity import Place, check_place, read_place
 from herdgate_gateway.drain.aws.options import AwsSettings
 from herdgate_gateway.drain.aws.sharing import text_of_question
 from herdgate_gateway.drain.aws.watcher import Watcher
-from herdgate_gateway.tasks import in_thread, reap
+from herdgate_gateway.tasks import reap
 
 __all__ = ["watching_aws"]
+
+PLACE_S = 5.0
+"""Seconds after which the metadata of the task have not answered."""
+
+_logger = logging.getLogger("herdgate.drain")
 
 
 @asynccontextmanager
@@ -43,11 +50,19 @@ async def watching_aws(
         yield
         return
     check_place(settings, os.environ, port)
-    watching = asyncio.get_running_loop().create_task(_watch(settings, act, port, fleet))
+    watching = asyncio.get_running_loop().create_task(_said(_watch(settings, act, port, fleet)))
     try:
         yield
     finally:
         await reap(watching)
+
+
+async def _said(watching: Coroutine[None, None, None]) -> None:
+    """An end that nobody has thought of is in the log, and not found out when it is too late."""
+    try:
+        await watching
+    except Exception:
+        _logger.exception("early signs are not looked for any more")
 
 
 async def _watch(settings: AwsSettings, act: Callable[[], None], port: int | None, fleet: Fleet | None) -> None:
@@ -71,9 +86,10 @@ async def _watch(settings: AwsSettings, act: Callable[[], None], port: int | Non
 
 async def _place(settings: AwsSettings, port: int | None, complaints: Complaints) -> Place:
     """What this process is, however long its metadata takes."""
+    aside = Aside[Place](PLACE_S)
     while True:
         try:
-            return await in_thread(lambda: read_place(settings, os.environ, port))
-        except OSError as error:
+            return await aside.ask(lambda: read_place(settings, os.environ, port))
+        except (OSError, RuntimeError) as error:  # it does not answer, or there is no thread to be had
             complaints.say(fault_of("the metadata of this task", error))
             await asyncio.sleep(settings.every_s * (1 + random.random()))

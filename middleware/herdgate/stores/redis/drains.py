@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from herdgate.core.errors import ConfigurationError
 from herdgate.fleet import Fleet
-from herdgate.stores.redis.errors import LinkError
+from herdgate.stores.redis.errors import LinkError, NoReply
 from herdgate.stores.redis.link import Link
 from herdgate.stores.redis.scripts import Script
 
@@ -58,7 +58,10 @@ class FleetDrains:
             LinkError: there is no answer.
         """
         told = await self._call(str(left), "" if most is None else str(most), "1" if waits else "0")
-        return DrainTold(bool(told[0]), float(told[1]))
+        try:
+            return DrainTold(told[0] == 1, float(told[1]))
+        except (IndexError, TypeError, ValueError):
+            raise NoReply(self._link.where, "what came back is no reply of the script") from None
 
     async def leave(self) -> None:
         """It drains no more.
