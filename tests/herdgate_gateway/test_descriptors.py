@@ -1,17 +1,20 @@
-"""Open sockets are capped by what the process has descriptors for, and who comes beyond is told when to come back."""
+"""Who comes when descriptors, or ports to dial from, have run out is told when to come back."""
 
 import asyncio
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 
 import psutil
 import pytest
 
+from tests.herdgate_gateway.few_ports import PORTS, WORKER
 from tests.herdgate_gateway.gateways import echo_worker, until
 from tests.herdgate_gateway.outside import beside
 from tests.herdgate_gateway.serving import Serving, serving
+from tests.needs import unmet
 from tests.wire import knock, open_socket
 
 LIMITED = ("sh", "-c", 'ulimit -n 100 && exec "$0" "$@"')
@@ -68,3 +71,20 @@ async def test_a_dial_without_a_descriptor_is_answered_full_and_no_worker_is_bla
         assert gateway.log().count("out of file descriptors") == 1
         status = await asyncio.to_thread(gateway.status)
         assert status["workers"][0]["failures"] == 0
+
+
+@pytest.mark.parametrize("mode", ["splice", "messages"])
+async def test_case_8_1_without_a_port_to_dial_from_it_is_full_and_no_worker_is_blamed(mode: str) -> None:
+    if os.geteuid() != 0:
+        unmet("root")
+    by = (sys.executable, "-m", "tests.herdgate_gateway.few_ports")
+    with serving(f"rate = 100000\n[relay]\nmode = '{mode}'", WORKER, by=by) as gateway:
+        async with AsyncExitStack() as stack:
+            for _ in range(PORTS):
+                await stack.enter_async_context(open_socket(gateway.port, "/ws"))
+            for _ in range(2):
+                refused = await knock(gateway.port, "/ws")
+                assert (refused.status, refused.json()["reason"]) == (503, "full")
+                assert refused.json()["retry_ms"] >= 1_000
+            assert gateway.log().count("out of ports") == 1
+            assert gateway.status()["workers"][0]["failures"] == 0
