@@ -4,8 +4,11 @@ Run as `python -m herdgate_loadtest.bench.drain.balancer TARGETS FD CONTROL`, TA
 ...]`: it serves on the listening socket FD, and on CONTROL answers
 
     GET /stats                                        open connections of each target, and how many were cut so far
-    GET /deregister?target=0&sends_s=10&cuts_s=16     play a cloud's balancer: new connections still go there for 10 s,
+    GET /deregister?target=0&sends_s=10&cuts_s=16&tells=1
+                                                      play a cloud's balancer: new connections still go there for 10 s,
                                                       ready or not; after 16 s what is left is cut
+    POST /                                            DescribeTargetHealth of ELBv2: a target that was deregistered is
+                                                      `draining`, if that is to be told
 """
 
 import asyncio
@@ -19,7 +22,10 @@ import uvloop
 
 from herdgate_loadtest.servers.children import HOST
 
-__all__ = ["main"]
+__all__ = ["GROUP", "main"]
+
+GROUP = "arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgroup/bench/0123456789abcdef"
+"""The target group that it plays; `HOST:PORT` are its targets."""
 
 _LOOK_S = 0.1
 _ASK_S = 2.0
@@ -31,6 +37,7 @@ class Target:
     Attributes:
         is_ready: it says so.
         sends_until: new connections go there until then, ready or not; None: it is not deregistered.
+        is_told: who asks for its health hears that it is deregistered.
         pairs: open connections.
         cut: how many were cut.
     """
@@ -39,8 +46,16 @@ class Target:
         self.port, self._admin = port, admin
         self.is_ready = False
         self.sends_until: float | None = None
+        self.is_told = False
         self.pairs: set[Pair] = set()
         self.cut = 0
+
+    @property
+    def health(self) -> str:
+        """As ELBv2 has it."""
+        if self.is_told:
+            return "draining"
+        return "healthy" if self.is_ready else "unhealthy"
 
     def takes(self, now: float) -> bool:
         """New connections go there."""
@@ -164,19 +179,34 @@ class Balancer:
         await asyncio.gather(*watching)
 
     async def _obey(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = urlsplit((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode())
+        method, path, *_ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ")
+        request = urlsplit(path)
         asked = {name: float(values[0]) for name, values in parse_qs(request.query).items()}
         if request.path == "/deregister":
-            self._deregister(self._targets[int(asked["target"])], asked["sends_s"], asked["cuts_s"])
-        body = json.dumps(self._stats()).encode()
+            target = self._targets[int(asked["target"])]
+            self._deregister(target, asked["sends_s"], asked["cuts_s"], is_told=asked["tells"] > 0)
+        body = (self._health() if method == "POST" else json.dumps(self._stats())).encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body))
         await writer.drain()
         writer.close()
 
-    def _deregister(self, target: Target, sends_s: float, cuts_s: float) -> None:
+    def _deregister(self, target: Target, sends_s: float, cuts_s: float, *, is_told: bool) -> None:
         loop = asyncio.get_running_loop()
+        target.is_told = is_told
         target.sends_until = loop.time() + sends_s
         loop.call_later(cuts_s, target.cut_all)
+
+    def _health(self) -> str:
+        members = "".join(
+            f"<member><Target><Id>{HOST}</Id><Port>{target.port}</Port></Target>"
+            f"<TargetHealth><State>{target.health}</State></TargetHealth></member>"
+            for target in self._targets
+        )
+        result = f"<TargetHealthDescriptions>{members}</TargetHealthDescriptions>"
+        return (
+            f"<DescribeTargetHealthResponse><DescribeTargetHealthResult>{result}</DescribeTargetHealthResult>"
+            "</DescribeTargetHealthResponse>"
+        )
 
     def _stats(self) -> dict[str, list[int]]:
         return {

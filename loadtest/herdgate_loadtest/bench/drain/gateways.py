@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from herdgate_loadtest.bench.drain.balancer import GROUP
 from herdgate_loadtest.errors import CrowdError
 from herdgate_loadtest.servers.children import HOST, dies_with_us, free_port
 
@@ -19,6 +20,7 @@ __all__ = ["DrainSettings", "DrainedGateway", "LogLine"]
 
 _TOKEN = "the benchmark's"  # noqa: S105 - guards nothing
 _ANSWER_S = 10.0
+_LOOK_S = 1
 _LINE = re.compile(r"drain, ([0-9.]+) s, ([0-9]+) sockets open: (.*)")
 
 
@@ -28,6 +30,7 @@ class DrainSettings:
 
     sigterm_s: float
     call_s: float
+    sign_s: float
     settle_s: float = 0.5
     max_draining: int = 1
 
@@ -47,18 +50,21 @@ class DrainedGateway:
     Args:
         name: of its files.
         settings: TOML, all but where it listens.
+        aws: where ELBv2 is asked; it knows the gateway as `HOST:PORT` in `GROUP`.
 
     Attributes:
         port, admin: where clients connect, and where it is asked.
     """
 
-    def __init__(self, name: str, folder: Path, settings: str, drain: DrainSettings) -> None:
+    def __init__(self, name: str, folder: Path, settings: str, drain: DrainSettings, aws: str) -> None:
         self.port, self.admin = free_port(), free_port()
         self._name, self._folder = name, folder
         self._log = folder / f"{name}.log"
+        self._environ = {"AWS_ENDPOINT_URL": aws, "AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": name}
         table = "\n".join(f"{key} = {value!r}" for key, value in asdict(drain).items())
         (folder / f"{name}.toml").write_text(
             f'listen = ["{HOST}:{self.port}"]\n{settings}\n[drain]\n{table}\n'
+            f'[drain.aws]\ntarget_groups = ["{GROUP}"]\ntarget = "{HOST}:{self.port}"\nevery_s = {_LOOK_S}\n'
             f'[admin]\nlisten = "{HOST}:{self.admin}"\ntoken = "{_TOKEN}"\n'
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,7 +79,9 @@ class DrainedGateway:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("HERDGATE_")}
         command = [sys.executable, "-m", "herdgate", "serve", "--config", str(self._folder / f"{self._name}.toml")]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen([*dies_with_us(), *command], stdout=log, stderr=log, env=environ)  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603
+                [*dies_with_us(), *command], stdout=log, stderr=log, env=environ | self._environ
+            )
 
     def terminate(self) -> None:
         """SIGTERM."""

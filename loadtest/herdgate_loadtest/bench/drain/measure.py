@@ -3,8 +3,8 @@
 rolling    one after the other is told to drain, ended and started again
 called     all three are told at once, with successors there; two wait their turn
 signalled  all three get SIGTERM at once, with successors there
-early      a balancer sends on for a while, then cuts what is left; the gateway was told when that began
-late       the same, and nobody told it: SIGTERM comes behind the cut
+early      a balancer sends on for a while, then cuts what is left; ELBv2 says `draining` from the beginning
+late       the same, and nothing says so: SIGTERM comes behind the cut
 """
 
 import asyncio
@@ -51,14 +51,14 @@ class _Plan:
     cuts_s: float
 
 
-_FULL, _FAST = _Plan(3_000, 200.0, 3, 10.0, 16.0), _Plan(120, 100.0, 1, 1.0, 4.0)
+_FULL, _FAST = _Plan(3_000, 200.0, 3, 10.0, 16.0), _Plan(120, 100.0, 1, 1.0, 7.0)
 
 
 def measure(*, fast: bool) -> Outcome:
     """Seconds, tries and shares."""
     plan, outcome = _FAST if fast else _FULL, Outcome(_BOUNDS)
     needed_s = 2 * plan.clients / plan.rate  # at half of the rate
-    drain = DrainSettings(sigterm_s=1.2 * needed_s + 5, call_s=1.5 * needed_s + 5)
+    drain = DrainSettings(sigterm_s=1.2 * needed_s + 5, call_s=1.5 * needed_s + 5, sign_s=plan.cuts_s)
     with staged(plan.rate, drain) as stage, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_Drains(stage, plan, drain, outcome).run())
     return outcome
@@ -120,9 +120,7 @@ class _Drains:
         plan, stage = self._plan, self._stage
         self._begin(crowd)
         there = await stage.open_at(gateway)
-        await stage.deregister(gateway, plan.sends_s, plan.cuts_s)
-        if is_told:
-            gateway.drain(plan.cuts_s)
+        await stage.deregister(gateway, plan.sends_s, plan.cuts_s, is_told=is_told)
         await crowd.hold(plan.cuts_s + 0.5)
         cut = await stage.cut_at(gateway)
         gateway.terminate()

@@ -78,10 +78,10 @@ class Stage:
         """Connections that were cut there so far."""
         return int((await self._balancer.ask("/stats"))["cut"][self.gateways.index(gateway)])
 
-    async def deregister(self, gateway: DrainedGateway, sends_s: float, cuts_s: float) -> None:
-        """Let the balancer play a cloud's."""
+    async def deregister(self, gateway: DrainedGateway, sends_s: float, cuts_s: float, *, is_told: bool) -> None:
+        """Let the balancer play a cloud's, which tells it of its health or does not."""
         place = self.gateways.index(gateway)
-        await self._balancer.ask(f"/deregister?target={place}&sends_s={sends_s}&cuts_s={cuts_s}")
+        await self._balancer.ask(f"/deregister?target={place}&sends_s={sends_s}&cuts_s={cuts_s}&tells={int(is_told)}")
 
 
 @contextmanager
@@ -97,10 +97,11 @@ def staged(rate: float, drain: DrainSettings) -> Iterator[Stage]:
             f'workers = ["ws://{HOST}:{worker.port}"]\nrate = {rate!r}\nburst = {max(1.0, rate / 20)!r}\n'
             f'[fleet]\nredis = "{redis.url}"\nname = "bench"\n'
         )
-        gateways = [DrainedGateway(f"gateway-{number}", folder, settings, drain) for number in range(1, 7)]
-        for gateway in gateways:
-            stack.callback(gateway.kill)
         with listening() as clients, listening() as control:
+            aws = f"http://{HOST}:{control.getsockname()[1]}"
+            gateways = [DrainedGateway(f"gateway-{number}", folder, settings, drain, aws) for number in range(1, 7)]
+            for gateway in gateways:
+                stack.callback(gateway.kill)
             targets = json.dumps([[gateway.port, gateway.admin] for gateway in gateways])
             arguments = ["herdgate_loadtest.bench.drain.balancer", targets]
             arguments += [str(clients.fileno()), str(control.fileno())]
