@@ -10,26 +10,19 @@ writes of one row win at once, as some do, proves nothing about leases: writers 
 
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.child_servers import TRIES, ChildServer, free_port
-from tests.needs import unmet
-from tests.servers import ROOT
+from tests.ministack import REGION, START_S, AwsServer, ministack
 
-__all__ = ["REGION", "CheatError", "DynamoServer", "check_by_a_race", "dynamodb", "dynamodb_server", "set_credentials"]
+__all__ = ["CheatError", "DynamoServer", "check_by_a_race", "dynamodb", "dynamodb_server", "set_credentials"]
 
-REGION = "us-east-1"
-PROGRAM = ROOT / ".emulator" / "bin" / "ministack"
-START_S = 30.0
 END_S = 5.0
 RACERS = 50
 ROUNDS = 20
@@ -39,25 +32,8 @@ class CheatError(Exception):
     """Several conditional writes that exclude one another won."""
 
 
-class DynamoServer(ChildServer):
-    """One server process.
-
-    Attributes:
-        port: of 127.0.0.1.
-    """
-
-    @property
-    def url(self) -> str:
-        """Its endpoint."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Start it on a free port; returns when it answers."""
-        for _ in range(TRIES):
-            self.port = free_port()
-            if self._starts():
-                return
-        raise RuntimeError(f"ministack did not start:\n{self.log()}")
+class DynamoServer(AwsServer):
+    """One server process."""
 
     def ask(self, operation: str, **request: object) -> tuple[int, Any]:
         """One operation of DynamoDB's on a connection of its own: status and reply."""
@@ -76,19 +52,6 @@ class DynamoServer(ChildServer):
         )
         assert status == 200, reply
 
-    def _starts(self) -> bool:
-        """Start a process; True when it answers, False if it ends instead."""
-        environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "HOME": str(self._folder),
-            "TMPDIR": str(self._folder),
-            "BIND_HOST": "127.0.0.1",
-            "GATEWAY_PORT": str(self.port),
-            "SERVICES": "dynamodb",
-            "LOG_LEVEL": "WARNING",
-        }
-        return self._launch([str(PROGRAM)], self._answers, START_S, environment)
-
     def _answers(self) -> bool:
         try:
             return self.ask("ListTables")[0] == 200
@@ -99,15 +62,8 @@ class DynamoServer(ChildServer):
 @contextmanager
 def dynamodb_server() -> Iterator[DynamoServer]:
     """One server, unchecked."""
-    if not PROGRAM.exists():
-        unmet("ministack")
-    with tempfile.TemporaryDirectory() as folder:
-        server = DynamoServer(Path(folder))
-        server.start()
-        try:
-            yield server
-        finally:
-            server.kill()
+    with ministack(DynamoServer, services="dynamodb") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

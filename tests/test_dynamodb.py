@@ -62,7 +62,7 @@ def test_emulator_has_run_the_race_and_listens_on_loopback_only(dynamodb: Dynamo
 def test_missing_emulator_skips_a_test_and_fails_it_in_ci(
     monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
 ) -> None:
-    monkeypatch.setattr("tests.dynamodb.PROGRAM", ROOT / "none" / "ministack")
+    monkeypatch.setattr("tests.ministack.PROGRAM", ROOT / "none" / "ministack")
     monkeypatch.setenv("CI", ci)
     with pytest.raises(outcome, match="needs ministack: run scripts/setup"), dynamodb_server():
         pass

@@ -9,9 +9,8 @@ What this emulator cannot do is taken out of the templates here, and told by `UN
 
 import io
 import json
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ import boto3
 import pytest
 
 from herdgate_gateway.deployments.documents import read_documents
-from tests.dynamodb import PROGRAM, REGION, DynamoServer
-from tests.needs import unmet
+from tests.dynamodb import DynamoServer
+from tests.ministack import AwsServer, ministack
 from tests.servers import ROOT, poll
 
 __all__ = ["FOLDER", "NAMES", "UNKNOWN", "AwsServer", "Stacks", "aws", "template"]
@@ -43,37 +42,11 @@ CODE = "connection_events.py"
 PACKAGES = Path(boto3.__file__).parent.parent
 
 
-class AwsServer(DynamoServer):
-    """One server process."""
-
-    def client(self, service: str) -> Any:
-        """A client of one of its services."""
-        keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-        return boto3.client(service, endpoint_url=self.url, region_name=REGION, **keys)
-
-    def _launch(
-        self,
-        command: Sequence[str],
-        serves: Callable[[], bool],
-        within_s: float,
-        environment: Mapping[str, str] | None = None,
-    ) -> bool:
-        everything = {name: value for name, value in (environment or {}).items() if name != "SERVICES"}
-        return super()._launch(command, serves, within_s, everything)
-
-
 @pytest.fixture(scope="session")
-def aws() -> Iterator[AwsServer]:
+def aws() -> Iterator[DynamoServer]:
     """A server for all tests of this process."""
-    if not PROGRAM.exists():
-        unmet("ministack")
-    with tempfile.TemporaryDirectory() as folder:
-        server = AwsServer(Path(folder))
-        server.start()
-        try:
-            yield server
-        finally:
-            server.kill()
+    with ministack(DynamoServer) as server:
+        yield server
 
 
 def template(name: str) -> Any:

@@ -28,8 +28,9 @@ from herdgate_gateway.leases.acts import checkpoint, claim
 from herdgate_gateway.leases.dynamo import DynamoLeases, Place
 from herdgate_gateway.leases.rows import Item, connection_key
 from herdgate_gateway.leases.table import Done
-from tests.deploy.stacks import AwsServer, aws
-from tests.dynamodb import REGION, set_credentials
+from tests.deploy.stacks import aws
+from tests.dynamodb import DynamoServer, set_credentials
+from tests.ministack import REGION
 
 __all__ = ["aws"]
 
@@ -39,7 +40,7 @@ NOW = 1_800_000_000
 class Site:
     """A table, a queue, and what of them the function is told."""
 
-    def __init__(self, server: AwsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, server: DynamoServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fleet, self.table = "fleet", f"t-{uuid4()}"
         self.place = Place(self.table, REGION, server.url)
         self._queues = server.client("sqs")
@@ -79,7 +80,7 @@ class Site:
 
 
 @pytest.fixture
-def site(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> Site:
+def site(aws: DynamoServer, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(aws, monkeypatch)
     aws.make_table(site.table)
     return site

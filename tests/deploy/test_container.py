@@ -14,7 +14,7 @@ from typing import IO
 import pytest
 
 from tests.deploy.images import Box, Image, built, running
-from tests.dynamodb import PROGRAM, REGION
+from tests.ministack import PROGRAM, REGION
 from tests.needs import unmet
 from tests.servers import ROOT, poll
 

@@ -24,8 +24,9 @@ from herdgate_gateway.leases.table import Done
 from herdgate_gateway.settings import load
 from tests.deploy.manifests import ids
 from tests.deploy.stacks import FOLDER, NAMES, UNKNOWN, AwsServer, Stacks, aws, template
-from tests.dynamodb import REGION, set_credentials
+from tests.dynamodb import set_credentials
 from tests.herdgate_gateway.worker_kit.dialling_processes import Site, WorkerProcess
+from tests.ministack import REGION
 from tests.redis_servers import redis_server
 from tests.servers import ROOT, poll
 

@@ -2,26 +2,20 @@
 
 import asyncio
 import json
-import os
 import signal
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from http.client import HTTPConnection
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
-from botocore.session import Session
 
-from tests.child_servers import TRIES, ChildServer, free_port
-from tests.dynamodb import PROGRAM, REGION, START_S, set_credentials
+from tests.child_servers import free_port
+from tests.dynamodb import set_credentials
 from tests.herdgate_gateway.drain.draining import ask, ends, newcomers, steps
 from tests.herdgate_gateway.drain.fake_aws import CLUSTER, GROUP, fake_aws, task_arn
 from tests.herdgate_gateway.gateways import echo_worker
 from tests.herdgate_gateway.serving import Serving, launched, serving
-from tests.needs import unmet
+from tests.ministack import AwsServer, ministack
 from tests.redis_servers import redis_server
 from tests.wire import eventually, knock
 
@@ -29,50 +23,9 @@ METADATA = "ECS_CONTAINER_METADATA_URI_V4"
 SIGN = "an early sign: to be over within 30 s"
 
 
-class AwsServer(ChildServer):
+def aws_server() -> AbstractContextManager[AwsServer]:
     """ministack, with load balancers and ECS."""
-
-    @property
-    def url(self) -> str:
-        """Its endpoint."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Start it on a free port; returns when it answers."""
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(self._folder), "TMPDIR": str(self._folder)}
-        environment |= {"BIND_HOST": "127.0.0.1", "SERVICES": "elasticloadbalancing,ecs", "LOG_LEVEL": "WARNING"}
-        for _ in range(TRIES):
-            self.port = free_port()
-            if self._launch([str(PROGRAM)], self._answers, START_S, {**environment, "GATEWAY_PORT": str(self.port)}):
-                return
-        raise RuntimeError(f"ministack did not start:\n{self.log()}")
-
-    def client(self, service: str) -> Any:
-        """One of the SDK."""
-        return Session().create_client(service, region_name=REGION, endpoint_url=self.url)
-
-    def _answers(self) -> bool:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=1)
-        try:
-            connection.request("GET", "/")
-            return connection.getresponse().status < 500
-        except OSError:
-            return False
-        finally:
-            connection.close()
-
-
-@contextmanager
-def aws_server() -> Iterator[AwsServer]:
-    if not PROGRAM.exists():
-        unmet("ministack")
-    with tempfile.TemporaryDirectory() as folder:
-        server = AwsServer(Path(folder))
-        server.start()
-        try:
-            yield server
-        finally:
-            server.kill()
+    return ministack(AwsServer, services="elasticloadbalancing,ecs")
 
 
 @pytest.fixture(autouse=True)

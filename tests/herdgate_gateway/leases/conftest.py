@@ -10,7 +10,8 @@ import pytest_asyncio
 from herdgate_gateway.leases.dynamo import DynamoLeases, Place
 from herdgate_gateway.leases.memory import MemoryLeases
 from herdgate_gateway.leases.table import LeaseTable
-from tests.dynamodb import REGION, DynamoServer, dynamodb, set_credentials
+from tests.dynamodb import DynamoServer, dynamodb, set_credentials
+from tests.ministack import REGION
 
 __all__ = ["dynamodb", "in_dynamodb", "place", "table"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from herdgate_loadtest.owned.fleet import OwnedFleet, owned_fleet
-from tests.dynamodb import PROGRAM
+from tests.ministack import PROGRAM
 from tests.needs import unmet
 from tests.redis_servers import redis_server
 

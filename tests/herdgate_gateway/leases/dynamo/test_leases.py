@@ -15,9 +15,10 @@ from herdgate_gateway.leases.conditions import ABSENT
 from herdgate_gateway.leases.dynamo import DynamoLeases, Place, SetupError
 from herdgate_gateway.leases.rows import Key, WorkerRow
 from herdgate_gateway.leases.table import Done, TableError, Unknown
-from tests.dynamodb import REGION, DynamoServer, dynamodb_server, set_credentials
+from tests.dynamodb import DynamoServer, dynamodb_server, set_credentials
 from tests.herdgate_gateway.leases.dynamo.stand_in import Reply, StandIn, refusal, stand_in
 from tests.herdgate_gateway.leases.dynamo.swallowing import swallowing_proxy
+from tests.ministack import REGION
 
 MINE = WorkerRow("w", "mine", None, "UP", 0, 3_000, "host:1", 100, 7)
 WRITE = beat("fleet", "w", "mine", 7)

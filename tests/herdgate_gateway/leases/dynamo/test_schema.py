@@ -11,8 +11,9 @@ from herdgate_gateway.leases.dynamo import DynamoLeases, Place, SetupError
 from herdgate_gateway.leases.dynamo.schema import create_table
 from herdgate_gateway.leases.rows import WorkerRow
 from herdgate_gateway.leases.table import Done, TableError
-from tests.dynamodb import REGION, DynamoServer, set_credentials
+from tests.dynamodb import DynamoServer, set_credentials
 from tests.herdgate_gateway.leases.dynamo.stand_in import Reply, refusal, stand_in
+from tests.ministack import REGION
 
 ACTIVE = {
     "TableStatus": "ACTIVE",
