@@ -5,11 +5,10 @@ Every message is one clear line: what was asked, what is wrong, the way out. Non
 
 from typing import NamedTuple
 
-from herdgate.core.errors import printable
+from herdgate_gateway.aws_errors import MOST_SHOWN, code_of, words_of
 
 __all__ = ["Fault", "fault_of"]
 
-_MOST_SHOWN = 300  # characters of what AWS says
 _DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 _BUSY = ("RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException")
 _GONE = ("ClusterNotFoundException", "TargetGroupNotFound")
@@ -52,22 +51,13 @@ def fault_of(what: str, error: Exception) -> Fault:
     Args:
         what: was asked for, in the words of AWS.
     """
-    kind = _code(error) or type(error).__name__
+    kind = code_of(error) or type(error).__name__
     way_out = _WAYS_OUT.get(kind)
     return Fault(f"{what} {kind}", f"{what}: {_told(error)}" + (f"; {way_out}" if way_out else ""))
 
 
-def _code(error: Exception) -> str:
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
-
-
 def _told(error: Exception) -> str:
     """What an error says, on one short line."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
     if isinstance(error, (AttributeError, LookupError, TypeError)):  # of whoever has read it
-        return f"the answer makes no sense ({error!r})"[:_MOST_SHOWN]
-    response = getattr(error, "response", None)
-    text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
-    return printable(" ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__
+        return f"the answer makes no sense ({error!r})"[:MOST_SHOWN]
+    return words_of(error)

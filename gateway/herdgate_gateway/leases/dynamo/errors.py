@@ -8,7 +8,7 @@ Every message is one clear line: the table, what is wrong, the way out.
 
 import shlex
 
-from herdgate.core.errors import printable
+from herdgate_gateway.aws_errors import code_of, words_of
 from herdgate_gateway.errors import HerdgateError
 from herdgate_gateway.leases.dynamo.client import Place
 from herdgate_gateway.leases.dynamo.items import item_of
@@ -24,7 +24,6 @@ _CREDENTIALS_REFUSED = {
     "MissingAuthenticationTokenException",
     "UnrecognizedClientException",
 }
-_MOST_SHOWN = 300  # characters of what AWS says
 
 
 class SetupError(HerdgateError, TableError):
@@ -33,7 +32,7 @@ class SetupError(HerdgateError, TableError):
 
 def outcome_of(error: Exception, place: Place) -> Lost | Unknown:
     """What became of a write that ended with `error`. One the set-up is to blame for is unknown too, and says so."""
-    if _code(error) == "ConditionalCheckFailedException":
+    if code_of(error) == "ConditionalCheckFailedException":
         before = error.response.get("Item")  # type: ignore[attr-defined]
         return Lost(item_of(before) if before else None)
     return Unknown(str(table_error(error, place)))
@@ -45,7 +44,7 @@ def table_error(error: Exception, place: Place) -> TableError:
         return error
     if fault := _fault(error, place):
         return SetupError(f"{named(place)}: {fault}")
-    return TableError(f"{place}: {_told(error)}{_way_out(error)}")
+    return TableError(f"{place}: {words_of(error)}{_way_out(error)}")
 
 
 def named(place: Place) -> str:
@@ -64,17 +63,16 @@ def _fault(error: Exception, place: Place) -> str | None:
 
     match error:
         case sdk.ClientError():
-            return _refusal(_code(error), _told(error), place)
+            return _refusal(code_of(error), words_of(error), place)
         case sdk.NoCredentialsError() | sdk.CredentialRetrievalError() | sdk.PartialCredentialsError():
-            return (
-                f"no AWS credentials ({_told(error)}); set AWS_PROFILE, AWS_ACCESS_KEY_ID, or give this machine a role"
-            )
+            way_out = "set AWS_PROFILE, AWS_ACCESS_KEY_ID, or give this machine a role"
+            return f"no AWS credentials ({words_of(error)}); {way_out}"
         case sdk.NoRegionError() | sdk.InvalidRegionError():
-            return f"no usable region ({_told(error)}); give one, or set AWS_DEFAULT_REGION"
+            return f"no usable region ({words_of(error)}); give one, or set AWS_DEFAULT_REGION"
         case sdk.ProfileNotFound() | sdk.ConfigParseError():
-            return f"{_told(error)}; mend AWS_PROFILE or the file it is in"
+            return f"{words_of(error)}; mend AWS_PROFILE or the file it is in"
         case sdk.ParamValidationError():
-            return _invalid(_told(error))
+            return _invalid(words_of(error))
         case _:
             return None
 
@@ -111,17 +109,3 @@ def _way_out(error: Exception) -> str:
 
 def _invalid(told: str) -> str:
     return f"the request is refused as invalid ({told}); is it the table that `herdgate leases init` makes?"
-
-
-def _code(error: Exception) -> str:
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
-
-
-def _told(error: Exception) -> str:
-    """What an error says, on one short line."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    response = getattr(error, "response", None)
-    text = f"{_code(error)}: {response['Error'].get('Message', '')}" if _code(error) and response else str(error)
-    return printable(" ".join(text.split()))[:_MOST_SHOWN] or type(error).__name__
