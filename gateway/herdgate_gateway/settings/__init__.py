@@ -1,6 +1,6 @@
 """Settings of the gateway: a TOML file, then HERDGATE_* in the environment, then flags; checked as one, then frozen.
 
-model, routes    the tree, with its defaults
+model            the tree, with its defaults; `tables` and `routes` are parts of it
 fields, texts    what a value of each kind may be
 table            what the tables have in common, and how to walk them
 sources          reads file, environment and flags
@@ -13,15 +13,7 @@ changes          what differs between two, and what a running gateway takes of i
 
 from herdgate_gateway.settings.changes import changes, files, takeable
 from herdgate_gateway.settings.load import load
-from herdgate_gateway.settings.model import (
-    AdminTable,
-    BreakerTable,
-    ClassTable,
-    FleetTable,
-    RelayTable,
-    Settings,
-    TlsTable,
-)
+from herdgate_gateway.settings.model import Settings
 from herdgate_gateway.settings.readiness import missing_for_serving
 from herdgate_gateway.settings.routes import (
     AuthTable,
@@ -33,6 +25,7 @@ from herdgate_gateway.settings.routes import (
 )
 from herdgate_gateway.settings.shown import as_json, as_toml
 from herdgate_gateway.settings.sources import CONFIG_VARIABLE
+from herdgate_gateway.settings.tables import AdminTable, BreakerTable, ClassTable, FleetTable, RelayTable, TlsTable
 
 __all__ = [
     "CONFIG_VARIABLE",

@@ -12,7 +12,8 @@ from herdgate_gateway.auth import Jwt
 from herdgate_gateway.certificates import read_certificate
 from herdgate_gateway.listeners import Unix, read_listen
 from herdgate_gateway.settings.faults import relocated, with_source
-from herdgate_gateway.settings.model import Settings, TlsTable
+from herdgate_gateway.settings.model import Settings
+from herdgate_gateway.settings.tables import TlsTable
 
 __all__ = ["missing_for_serving"]
 
