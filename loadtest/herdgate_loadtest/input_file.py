@@ -1,7 +1,6 @@
-"""A file that is read: opened, what is in a small one that a person wrote, and its name as it may be printed.
+"""A file that is read: opened, and what is in a small one that a person wrote.
 
-Rules: nothing waits for a writer that is not there, nothing large is read to its end, and a terminal gets no control
-characters out of a name.
+Rules: nothing waits for a writer that is not there, and nothing large is read to its end.
 """
 
 import os

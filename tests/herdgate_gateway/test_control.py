@@ -5,10 +5,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from herdgate_gateway.admin import AdminServer
 from herdgate_gateway.control import fraction, rate, status
 from tests.herdgate_gateway.admin.running import Controlled, admin, main_loop
 from tests.herdgate_gateway.serving import herdgate as whole_command
+from tests.one_answer import answering_once
 
 TOKEN = "correct-horse-battery"
 
@@ -217,20 +216,8 @@ def test_proxy_of_the_environment_is_not_asked(running: Running, monkeypatch: py
 
 @pytest.mark.parametrize("body", [b"<html>\x1b[2J</html>", b"[]", b"\xff", b""])
 def test_server_that_is_no_admin_listener_is_told(body: bytes) -> None:
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Other) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        told = refused("status", "--url", f"http://127.0.0.1:{server.server_port}")
-        thread.join(5)
+    with answering_once(body) as url:
+        told = refused("status", "--url", url)
     assert "is no admin listener" in told
     assert told.isprintable()
 

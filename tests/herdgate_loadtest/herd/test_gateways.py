@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from herdgate_gateway.drain.status import DrainState, DrainStatus
 from herdgate_loadtest.errors import LoadtestError
 from herdgate_loadtest.herd.gateways import Gateways
 from tests.herdgate_gateway.admin.running import Controlled, Still, admin, main_loop
+from tests.one_answer import answering_once
 from tests.servers import poll
 
 TOKEN = "correct-horse-battery"
@@ -71,21 +71,8 @@ def test_nobody_there_is_one_line() -> None:
     "body", [b"<html>\x1b[2J</html>", b"[]", b"\xff", b"", b'{"drain": 1}', b"[" * 200_000, b" " * (1 << 21)]
 )
 def test_server_that_is_no_admin_listener_is_told(body: bytes) -> None:
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Other) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        with pytest.raises(LoadtestError, match="is no admin listener"):
-            Gateways([f"http://127.0.0.1:{server.server_port}"]).is_drained()
-        thread.join(5)
+    with answering_once(body) as url, pytest.raises(LoadtestError, match="is no admin listener"):
+        Gateways([url]).is_drained()
 
 
 def test_answer_that_is_no_http_cannot_write_to_the_terminal() -> None:
