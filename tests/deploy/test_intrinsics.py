@@ -78,3 +78,10 @@ def test_resources_whose_condition_does_not_hold_are_not_made() -> None:
     names = ("IsProd", "IsTest", "IsHere", "IsNowhere")
     text = yaml.safe_dump({name: {"Type": "T", "Condition": name} for name in names}).replace("\n", "\n  ")
     assert resources(f"  {text}").keys() == {"IsProd", "IsHere", "IsNowhere"}
+
+
+def test_conditions_that_ask_others_twice_each_are_asked_once() -> None:
+    chain = {f"C{n}": {"Fn::And": [{"Condition": f"C{n + 1}"}, {"Condition": f"C{n + 1}"}]} for n in range(100)}
+    conditions = chain | {"C100": {"Fn::Equals": ["a", "a"]}}
+    resources = {"Made": {"Type": "Any", "Condition": "C0"}}
+    assert resources_of({"Conditions": conditions, "Resources": resources}, {}) == {"Made": resources["Made"]}

@@ -34,7 +34,7 @@ def resources_of(template: Tree, given: Mapping[str, object]) -> dict[str, Tree]
 class _Resolver:
     def __init__(self, values: Mapping[str, Any], mappings: Tree, conditions: Tree) -> None:
         self._values, self._mappings, self._conditions = values, mappings, conditions
-        self._asked: list[str] = []
+        self._held: dict[str, bool | None] = {}
 
     def resolved(self, tree: Any) -> Any:
         """A tree with what comes of its functions in their place."""
@@ -50,13 +50,12 @@ class _Resolver:
 
     def holds(self, condition: Any) -> bool | None:
         """Whether a condition does, by its name; None: it is not known here, or asks itself."""
-        if not isinstance(condition, str) or condition not in self._conditions or condition in self._asked:
+        if not isinstance(condition, str) or condition not in self._conditions:
             return None
-        self._asked.append(condition)
-        try:
-            return self._is_true(self._conditions[condition])
-        finally:
-            self._asked.pop()
+        if condition not in self._held:
+            self._held[condition] = None  # for one that asks itself
+            self._held[condition] = self._is_true(self._conditions[condition])
+        return self._held[condition]
 
     def _called(self, name: str, argument: Any, tree: Tree) -> Any:
         match name, argument:
