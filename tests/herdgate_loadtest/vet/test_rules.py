@@ -67,7 +67,6 @@ SILENT: list[dict[str, Any]] = [
     {"max_interval_ms": 5_000, "max_retries": 59},
     {"delays_ms": [1_000, 20_000]},
     {"delays_ms": [20_000, 20_000]},
-    {"multiplier": 1, "max_retries": 5},
     {"strategy": "decorrelated", "initial_interval_ms": 24_000},
     {"strategy": "decorrelated", "jitter_before_cap": True, "max_retries": 3},
     {"jitter_before_cap": True, "max_retries": 5},
@@ -132,6 +131,11 @@ def test_an_absent_key_gives_at_most_a_warning(absent: str) -> None:
 def test_whatever_makes_the_first_attempt_narrow_makes_it_an_error(said: dict[str, Any]) -> None:
     narrow = {"initial_interval_ms": 600} if "strategy" in said else {}
     assert "first-attempt-synchronised" in errors(**said, **narrow)
+
+
+def test_delays_that_do_not_grow_are_a_warning_where_the_client_gives_up_soon() -> None:
+    few = changed({"multiplier": 1, "max_retries": 5})
+    assert (errors(**few), warnings_of(**few)) == (set(), {"multiplier-1"})
 
 
 def test_no_key_at_all_gives_warnings_only() -> None:

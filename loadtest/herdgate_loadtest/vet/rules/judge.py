@@ -32,6 +32,7 @@ def findings(client: Client, rules: Sequence[Rule] = RULES) -> tuple[Finding, ..
 def _asked(rule: Rule, client: Client) -> Iterator[Finding]:
     fault, is_said = rule.fault(client), not rule.settings.isdisjoint(client.said)
     if fault is not None:
-        yield Finding(rule.id, rule.severity if is_said else "warning", fault, rule.reason, rule.fix)
+        severity = rule.severity if is_said and not rule.spares(client) else "warning"
+        yield Finding(rule.id, severity, fault, rule.reason, rule.fix)
     elif rule.asks is not None and not is_said:
         yield Finding(rule.id, "warning", f"not said; assumed: {rule.asks}", rule.reason, rule.fix)

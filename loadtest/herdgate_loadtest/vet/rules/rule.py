@@ -23,6 +23,7 @@ class Rule:
         settings: those it reads. None of them said: what it finds is a warning.
         asks: none of them said, and nothing wrong: a warning still, with what is assumed.
         severity: the most it can be.
+        spares: whether what it finds in a client is a warning.
     """
 
     id: str
@@ -32,3 +33,4 @@ class Rule:
     settings: frozenset[str]
     asks: str | None = None
     severity: Severity = "error"
+    spares: Callable[[Client], bool] = lambda _: False

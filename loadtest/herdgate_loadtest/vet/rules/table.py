@@ -33,6 +33,7 @@ RULES = (
         reason="a fleet that is refused asks as often after an hour as in the first second",
         fix="double the delay with each attempt; 1.2 at least",
         fault=timing.growth,
+        spares=timing.gives_up_soon,
         settings=frozenset({"multiplier", "delays_ms"}),
     ),
     Rule(

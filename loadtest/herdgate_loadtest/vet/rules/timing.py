@@ -5,7 +5,17 @@ import math
 from herdgate_loadtest.vet.delays import Delays
 from herdgate_loadtest.vet.model import Client, Language
 
-__all__ = ["cap", "clamp", "first_attempt", "growth", "jitter", "jitter_before_cap", "overflow", "unguarded"]
+__all__ = [
+    "cap",
+    "clamp",
+    "first_attempt",
+    "gives_up_soon",
+    "growth",
+    "jitter",
+    "jitter_before_cap",
+    "overflow",
+    "unguarded",
+]
 
 LEAST_JITTER = 0.1
 LEAST_WINDOW_S = 1 / 3  # three tenths of the fleet in a tenth of a second
@@ -56,8 +66,6 @@ def first_attempt(client: Client) -> str | None:
 
 def growth(client: Client) -> str | None:
     """Delays that do not grow."""
-    if client.max_retries is not None and client.max_retries <= FEW_TRIES:
-        return None  # gives up before any growth would matter
     if client.delays_s:
         is_flat = client.delays_s[-1] <= client.delays_s[0] and min(client.delays_s) < LEAST_CAP_S
         return "the last delay is no longer than the first" if is_flat else None
@@ -66,6 +74,11 @@ def growth(client: Client) -> str | None:
     if client.initial_s >= LEAST_CAP_S and client.multiplier >= 1:
         return None  # as rare from the beginning as others are in the end
     return f"multiplier {client.multiplier:g}: the tenth delay is {client.multiplier**9:.2g} times the first"
+
+
+def gives_up_soon(client: Client) -> bool:
+    """Whether a client is gone before any growth would matter."""
+    return client.max_retries is not None and client.max_retries <= FEW_TRIES
 
 
 def cap(client: Client) -> str | None:
