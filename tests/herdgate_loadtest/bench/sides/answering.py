@@ -28,7 +28,7 @@ def answering(answer: Callable[[bytes], bytes], echo: Callable[[bytes], bytes] |
     """Serve a port of 127.0.0.1 while the block runs.
 
     Args:
-        answer: the answer to a request; the connection is closed then, unless there is an `echo`.
+        answer: the answer to a request; this side of the connection ends then, unless there is an `echo`.
         echo: what comes back for each chunk of bytes after it.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
@@ -48,5 +48,8 @@ def _serve(listener: socket.socket, answer: Callable[[bytes], bytes], echo: Call
             with client, suppress(OSError):
                 client.settimeout(5)
                 client.sendall(answer(client.recv(4096)))
-                while echo and (data := client.recv(1 << 20)):
-                    client.sendall(echo(data))
+                if echo is None:
+                    client.shutdown(socket.SHUT_WR)
+                while data := client.recv(1 << 20):  # what is closed with bytes unread is reset
+                    if echo:
+                        client.sendall(echo(data))
