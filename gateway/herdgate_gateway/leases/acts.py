@@ -24,6 +24,7 @@ from herdgate_gateway.leases.conditions import (
 from herdgate_gateway.leases.rows import Key, ShardRow, WorkerRow, WorkerState, connection_key, shard_key, worker_key
 
 __all__ = [
+    "LAST_GENERATION",
     "Write",
     "beat",
     "checkpoint",
@@ -41,6 +42,9 @@ __all__ = [
 ]
 
 _GENERATION_BITS = 40
+
+LAST_GENERATION = 2**13 - 1
+"""Epochs of it are whole numbers in JavaScript and in doubles too, 2^53 at most."""
 
 _ALIVE = IsNot("st", "DEAD")
 _ANYHOW = Either((PRESENT, ABSENT))
@@ -115,7 +119,7 @@ def epoch_after(epoch: int, generation: int = 0) -> int:
 
     Args:
         epoch: of the owner before; 0: there was none.
-        generation: raised by the operator after the table was restored from a backup.
+        generation: raised by the operator after the table was restored from a backup; `LAST_GENERATION` at most.
     """
     return max(epoch, generation << _GENERATION_BITS) + 1
 

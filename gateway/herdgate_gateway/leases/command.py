@@ -17,6 +17,7 @@ from herdgate_gateway.leases.listing import columns, owners_text, ownership, wor
 from herdgate_gateway.leases.options import (
     EndpointOption,
     FleetOption,
+    GenerationOption,
     JsonOption,
     LeaseOption,
     RedisOption,
@@ -114,6 +115,7 @@ def hold(
     fleet: FleetOption = "default",
     redis: RedisOption = None,
     lease_s: LeaseOption = 3.0,
+    generation: GenerationOption = 0,
     connections: Annotated[
         list[str] | None, typer.Option("--connection", help="Claim this one where it is owned; may be given again.")
     ] = None,
@@ -129,7 +131,7 @@ def hold(
     from herdgate_gateway.leases.holding import hold as run
     from herdgate_gateway.leases.worker_process import Joining
 
-    joining = Joining(table, region, endpoint_url, fleet, worker, socket.gethostname(), 1, redis, lease_s)
+    joining = Joining(table, region, endpoint_url, fleet, worker, socket.gethostname(), 1, redis, lease_s, generation)
     raise typer.Exit(run(Holding(joining, tuple(connections or ()))))
 
 

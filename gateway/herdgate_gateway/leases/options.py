@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from herdgate_gateway.errors import ConfigurationError
+from herdgate_gateway.leases.acts import LAST_GENERATION
 from herdgate_gateway.leases.dynamo import Place
 
 __all__ = [
     "EndpointOption",
     "FleetOption",
+    "GenerationOption",
     "JsonOption",
     "LeaseOption",
     "RedisOption",
@@ -38,6 +40,16 @@ RedisOption = Annotated[
     typer.Option("--redis", envvar="HERDGATE_FLEET__REDIS", help="URL for news between workers. Default: none."),
 ]
 LeaseOption = Annotated[float, typer.Option("--lease-s", min=0.3, max=600, help="Seconds; a beat is a third.")]
+GenerationOption = Annotated[
+    int,
+    typer.Option(
+        "--generation",
+        envvar="HERDGATE_LEASES__GENERATION",
+        min=0,
+        max=LAST_GENERATION,
+        help="Of all epochs; one more after each restore of the table from a backup.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
 
 _NAME = re.compile("[A-Za-z0-9_.-]{1,64}")

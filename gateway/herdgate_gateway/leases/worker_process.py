@@ -41,6 +41,7 @@ class Joining:
         capacity: see `WorkerRow`.
         redis: URL for news; None: none.
         lease_s: how long a right lasts; a beat is a third of it.
+        generation: see `Setup`.
     """
 
     table: str
@@ -52,6 +53,7 @@ class Joining:
     capacity: int
     redis: str | None
     lease_s: float
+    generation: int
 
     @property
     def place(self) -> Place:
@@ -142,6 +144,7 @@ def setup_of(
         _new_inc,
         random.random,
         notices.tell if notices is not None else lambda row, shard: None,
+        generation=joining.generation,
     )
 
 

@@ -16,6 +16,7 @@ from herdgate_gateway.errors import ConfigurationError, HerdgateError
 from herdgate_gateway.leases.options import (
     EndpointOption,
     FleetOption,
+    GenerationOption,
     LeaseOption,
     RedisOption,
     RegionOption,
@@ -69,6 +70,7 @@ def worker(
     fleet: FleetOption = "default",
     redis: RedisOption = None,
     lease_s: LeaseOption = 3.0,
+    generation: GenerationOption = 0,
     stop_s: Annotated[
         float,
         typer.Option(
@@ -133,6 +135,7 @@ def worker(
             capacity,
             redis,
             lease_s,
+            generation,
         )
         triggers = Triggers(None if drain_file is None else str(drain_file), drain_ecs, drain_s)
         job = Job(joining, app, dial, [each.fileno() for each in listeners], stop_s, triggers)

@@ -214,6 +214,7 @@ def test_plan_takes_other_prices_and_paces() -> None:
         (["list"], "missing option '--table'"),
         (["list", "--table", "none-such"], "no AWS credentials"),
         (["plan", "0"], "connections: got 0;"),
+        (["hold", "w", "--table", "t", "--generation", "8192"], "--generation: got 8192;"),
         (["plan", "10", "--lease-s", "inf"], "--lease-s: got inf;"),
     ],
     ids=str,

@@ -1,8 +1,10 @@
 """`herdgate leases hold`: real processes with guardians, a real table, a real Redis."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 
 import pytest
 
@@ -65,6 +67,20 @@ def test_a_second_worker_of_one_name_says_so_and_ends(pair: Pair) -> None:
 
     assert second.returncode == 1
     assert second.stderr.strip() == "herdgate: worker 'one' is alive in another process: give this one another name"
+
+
+def test_worker_of_a_later_generation_owns_with_epochs_above_all_of_before(pair: Pair) -> None:
+    pair.one.leave()
+    pair.other.leave()
+    command = [*hold_command(pair.place, "restored"), "--generation", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=aws_environment()) as restored:
+        assert restored.stdout is not None
+        gains = (told for told in map(json.loads, restored.stdout) if "gained" in told)
+        epochs = {told["gained"]: told["epoch"] for told in islice(gains, SHARDS)}
+        restored.terminate()
+
+    assert len(epochs) == SHARDS
+    assert min(epochs.values()) > 1 << 40
 
 
 def test_ctrl_c_gives_everything_away(pair: Pair) -> None:
