@@ -4,21 +4,25 @@ Rules:
 - an id is 1 to 128 characters of printable ASCII, without spaces, percent-decoded in a path and a query;
 - what shows none, or two that differ, is refused; so is a path with an id in it and empty or dot segments, for that is
   one path here and another one at a worker that tidies it up;
-- one that is drawn is 22 characters of base64url (RFC 4648 section 5), which is 128 bits.
+- one that is drawn is 22 characters of base64url (RFC 4648 section 5), which is 128 bits;
+- what a second socket of one id does is for the worker to see to, which is told what the route says.
 """
 
 import re
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from herdgate.asgi import Scope
 from herdgate.core.numbers import check_number
 from herdgate_gateway.headers import Fault, raw_path
 
-__all__ = ["ConnectionIds", "Place", "in_cookie", "in_header", "in_path", "in_query"]
+__all__ = ["ConnectionIds", "Duplicates", "Place", "in_cookie", "in_header", "in_path", "in_query"]
+
+Duplicates = Literal["allow", "refuse", "replace"]
+"""What a second socket with the id of one that is open does: come in too, be refused, or close the first."""
 
 _ID = re.compile(r"[\x21-\x7e]{1,128}")
 _DRAWN_BYTES = 16
@@ -42,13 +46,21 @@ class ConnectionIds:
 
     Args:
         place: where they stand. None: each is drawn.
+        duplicates: as workers are told.
         token_bytes: gives so many random bytes.
+
+    Attributes:
+        duplicates: as given.
     """
 
     def __init__(
-        self, place: Place | None = None, *, token_bytes: Callable[[int], bytes] = secrets.token_bytes
+        self,
+        place: Place | None = None,
+        duplicates: Duplicates = "allow",
+        *,
+        token_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        self._place = place
+        self._place, self.duplicates = place, duplicates
         self._token_bytes = token_bytes
 
     @property

@@ -4,7 +4,8 @@ Rules:
 - hop-by-hop headers, whatever `Connection` names (RFC 9110 section 7.6.1), and what gateways and workers tell each
   other end here; each leg negotiates its own `Sec-WebSocket-*`; what a client sends under `Herdgate-*` is between it
   and us;
-- the worker is told the connection id that was found in front, as `Herdgate-Connection-Id`;
+- the worker is told the connection id that was found in front, as `Herdgate-Connection-Id`, and what a second
+  socket with it does, as `Herdgate-Duplicates`, where not all are let in;
 - the worker gets exactly one `Host`, the client's;
 - `X-Forwarded-For`, `-Proto` and `-Host` are ours, and whatever came under such a name is dropped, `Forwarded` and
   `X-Real-IP` too. An underscore counts as a hyphen, as some frameworks read it so;
@@ -52,7 +53,14 @@ _HOP_BY_HOP = frozenset(
     )
 )
 _BETWEEN_US = frozenset(
-    (b"herdgate-connection-id", b"herdgate-epoch", b"herdgate-gateway", b"herdgate-owner", b"herdgate-shard")
+    (
+        b"herdgate-connection-id",
+        b"herdgate-duplicates",
+        b"herdgate-epoch",
+        b"herdgate-gateway",
+        b"herdgate-owner",
+        b"herdgate-shard",
+    )
 )
 _DROPPED = _HOP_BY_HOP | _BETWEEN_US
 _NO_BODY = frozenset((b"content-length", b"expect"))
@@ -180,13 +188,17 @@ def request_headers(scope: Scope, forwarding: Forwarding) -> list[tuple[str, str
     pairs: Iterable[Pair] = scope["headers"]
     host = [(b"host", value) for name, value in pairs if name == b"host"]
     kept = [(name, value) for name, value in _end_to_end(pairs) if not _is_ours(name.replace(b"_", b"-"))]
-    told = (*forwarding.headers(scope), *_connection_id(scope))
+    told = (*forwarding.headers(scope), *_connection(scope))
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in (*host, *kept, *told)]
 
 
-def _connection_id(scope: Scope) -> list[Pair]:
-    found: str | None = (scope.get("state") or {}).get("connection_id")
-    return [] if found is None else [(b"herdgate-connection-id", found.encode("ascii"))]
+def _connection(scope: Scope) -> list[Pair]:
+    state = scope.get("state") or {}
+    found: list[tuple[bytes, str | None]] = [
+        (b"herdgate-connection-id", state.get("connection_id")),
+        (b"herdgate-duplicates", state.get("duplicates")),
+    ]
+    return [(name, value.encode("ascii")) for name, value in found if value is not None]
 
 
 def _is_ours(name: bytes) -> bool:

@@ -72,7 +72,7 @@ class Route:
         )
         self.reception = guard.reception
         place = table.connection_id.place() if table.connection_id else None
-        self._checked = CheckedHandshake(guard, ConnectionIds(place))
+        self._checked = CheckedHandshake(guard, ConnectionIds(place, table.duplicates))
         if router is not None:
             self.reception.worker_of = partial(self._worker_of, router)
 

@@ -109,6 +109,14 @@ def test_the_handshake_s_own_headers_and_those_between_two_hops_stay_here() -> N
     assert names == {"host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"}
 
 
+def test_the_worker_is_told_what_a_second_socket_does_by_the_gateway_only() -> None:
+    forged = (b"herdgate-duplicates", b"allow")
+    told = request_headers(scope(forged, state={"connection_id": "abc", "duplicates": "replace"}), Forwarding())
+    assert [value for name, value in told if name == "herdgate-duplicates"] == ["replace"]
+    told = request_headers(scope(forged, state={"connection_id": "abc"}), Forwarding())
+    assert [value for name, value in told if name == "herdgate-duplicates"] == []
+
+
 def test_the_worker_is_told_the_one_connection_id() -> None:
     forged = [(b"herdgate-connection-id", b"forged"), (b"Herdgate_Connection_Id", b"forged")]
     found = scope(*forged, (b"connection", b"herdgate-connection-id"), state={"connection_id": "abc"})

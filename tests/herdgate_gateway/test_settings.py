@@ -428,6 +428,21 @@ def test_a_lease_table_beside_workers_is_a_fault_that_says_where_the_table_is_fr
     assert "env HERDGATE_LEASES__TABLE" in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("leases", "connection_id", "way_out"),
+    [
+        ({"table": "herd"}, None, "say in connection_id where ids stand: one that is drawn never comes twice"),
+        ({}, {"query": "id"}, "write leases.table: without leases two sockets of one connection may be at two workers"),
+    ],
+)
+def test_one_socket_a_connection_takes_ids_and_leases(
+    leases: dict[str, str], connection_id: dict[str, str] | None, way_out: str
+) -> None:
+    route = {"name": "a", "duplicates": "replace", "connection_id": connection_id}
+    (told,) = faults_of({"leases": leases, "routes": [route]})
+    assert told.startswith(f"routes[0].duplicates: got replace; {way_out}")
+
+
 def test_a_fleet_has_a_name_without_a_redis_where_it_has_leases() -> None:
     assert load({"leases": {"table": "herd"}, "fleet": {"name": "chat"}}, None, {}).fleet.name == "chat"
 

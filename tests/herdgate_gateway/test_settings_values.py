@@ -167,6 +167,7 @@ ROUTE: Values = {
         ["random", {"path": 2}, {"query": "id"}, {"header": "x-id"}, {"cookie": "id"}],
         ["query", 5, [], {}, {"path": 1, "query": "b"}],
     ),
+    "duplicates": (["allow"], [*NO_TEXT, "both"]),
     "auth": ([{"url": "http://a/"}], ["jwt", 5, [], {}, {"url": "http://a/", "jwt": {"keys": "k"}}]),
 }
 

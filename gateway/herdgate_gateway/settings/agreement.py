@@ -7,6 +7,7 @@ from herdgate.fleet import check_rate_min
 from herdgate_gateway.listeners import Unix, read_listen
 from herdgate_gateway.settings.faults import relocated
 from herdgate_gateway.settings.model import Settings
+from herdgate_gateway.settings.routes import RouteTable
 from herdgate_gateway.settings.texts import is_any_port
 from herdgate_gateway.workers import MOST_NAMES
 
@@ -65,6 +66,16 @@ def _check_routes(settings: Settings) -> Iterator[ConfigurationError]:
             if key and key.claim and not (route.auth and route.auth.jwt):
                 way_out = "give the route auth.jwt, whose claims are verified"
                 yield ConfigurationError(f"routes[{position}].{name}.claim", key.claim, way_out)
+        if route.duplicates != "allow" and (lacking := _lacking_for_duplicates(settings, route)):
+            yield ConfigurationError(f"routes[{position}].duplicates", route.duplicates, lacking)
+
+
+def _lacking_for_duplicates(settings: Settings, route: RouteTable) -> str | None:
+    if route.connection_id is None:
+        return "say in connection_id where ids stand: one that is drawn never comes twice"
+    if settings.leases.table is None:
+        return "write leases.table: without leases two sockets of one connection may be at two workers"
+    return None
 
 
 def _check_listeners(settings: Settings) -> Iterator[ConfigurationError]:

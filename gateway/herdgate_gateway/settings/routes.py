@@ -8,7 +8,7 @@ from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import ClientLimits, Scope
 from herdgate.denial import DenialStyle
 from herdgate_gateway.auth import AuthUrlSettings, JwtSettings
-from herdgate_gateway.connection_ids import Place, in_cookie, in_header, in_path, in_query
+from herdgate_gateway.connection_ids import Duplicates, Place, in_cookie, in_header, in_path, in_query
 from herdgate_gateway.settings.fields import Absent, checked, core_limit, held, tier_limit, wait_s
 from herdgate_gateway.settings.table import Table
 from herdgate_gateway.settings.texts import Name, Origins, Paths, RouteName, Statuses, Texts
@@ -152,6 +152,7 @@ class RouteTable(Table):
         client_key: a better key than the address. None: the address.
         client_class: the name of its class. None, or where there is none: a session token decides.
         connection_id: where it stands; see `herdgate_gateway.connection_ids`. None: drawn at random.
+        duplicates: what a second socket with the id of one that is open does.
         auth: who an arrival has to be. None: anybody.
     """
 
@@ -172,4 +173,5 @@ class RouteTable(Table):
     client_key: ClientKeyTable | None = None
     client_class: ClientKeyTable | None = None
     connection_id: Annotated[ConnectionIdTable | None, Absent("random")] = None
+    duplicates: Duplicates = "allow"
     auth: AuthTable | None = None

@@ -28,7 +28,7 @@ class Connection:
 
     def __init__(self, parts: Parts, stamp: Stamp) -> None:
         self._parts = parts
-        self.id, self.shard, self.epoch = stamp
+        self.id, self.shard, self.epoch = stamp.connection_id, stamp.shard, stamp.epoch
         self._row: ConnectionRow | None = None
         self._claiming = asyncio.Lock()
 

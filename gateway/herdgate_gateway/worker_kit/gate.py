@@ -6,6 +6,9 @@
     connection      `connection.Connection`
     checkpoint      that connection's, for short
 
+A route may have one socket a connection (`duplicates`): then the newer one is refused, or the older one closed, as the
+app accepts the newer, for one that the app refuses must not push anybody out.
+
 Plain requests pass. A handshake that is refused does not count against the capacity.
 """
 
@@ -13,14 +16,14 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from herdgate.asgi import ASGIApp, Receive, Scope, Send
+from herdgate.asgi import ASGIApp, Message, Receive, Scope, Send
 from herdgate.refusal import refuse_websocket
-from herdgate_gateway.worker_kit.answers import Answer, beyond_capacity, misdirected, without_stamp
+from herdgate_gateway.worker_kit.answers import Answer, beyond_capacity, duplicate, misdirected, without_stamp
 from herdgate_gateway.worker_kit.connection import Connection
 from herdgate_gateway.worker_kit.duty import Parts
 from herdgate_gateway.worker_kit.line import EXTENSION, Line
 from herdgate_gateway.worker_kit.lookups import Lookups
-from herdgate_gateway.worker_kit.sockets import Sockets
+from herdgate_gateway.worker_kit.sockets import Socket, Sockets
 from herdgate_gateway.worker_kit.stamps import Known, Stamp, StampError, judge, read_stamp
 
 __all__ = ["StampGate"]
@@ -104,12 +107,32 @@ class StampGate:
             "connection": connection,
             "checkpoint": connection.checkpoint,
         }
-        with self.sockets.entered(stamp.shard, stamp.epoch, line) as socket:
+        with self.sockets.entered(stamp, line) as socket:
             try:
-                await self._app(scope, receive, send)
+                await self._app(scope, receive, self._one_at_a_time(socket, line, send))
             except asyncio.CancelledError:
                 if not socket.is_over:
                     raise
+
+    def _one_at_a_time(self, socket: Socket, line: Line, send: Send) -> Send:
+        if socket.stamp.duplicates == "allow":
+            return send
+
+        async def send_alone(message: Message) -> None:
+            if message["type"] == "websocket.accept" and not socket.is_over and line.may_act():
+                self._make_room(socket, line)
+            await send(message)
+
+        return send_alone
+
+    def _make_room(self, socket: Socket, line: Line) -> None:
+        """Among the sockets of its connection, or refuse it."""
+        others = self.sockets.accepted_beside(socket)
+        if others and socket.stamp.duplicates == "refuse":
+            line.refuse(duplicate(socket.stamp.connection_id, self._rng()))
+            return
+        for other in others:
+            self.sockets.replace(other)
 
 
 async def _refuse(receive: Receive, send: Send, answer: Answer) -> None:

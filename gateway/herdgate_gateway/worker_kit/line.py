@@ -5,6 +5,8 @@
 What it adds:
 - `move`: a close with 1012, `shard moved`, that waits for nobody: not for a peer that does not read, not for the app.
   The app reads a disconnect with 1012 and no message any more, and what it sends raises, as to a client that is gone;
+- `replace`: the same with 1008, for a socket whose connection has a newer one;
+- `refuse`: an answer to a handshake that nobody has answered yet;
 - nothing is heard or said without the right to act, even if nobody has called `move` yet: a process that was stopped
   past its lease does nothing for its sockets when it wakes up;
 - whoever asks is told when it has ended, even while its app keeps it from being read;
@@ -25,7 +27,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 from herdgate.asgi import ASGIApp, Receive, Scope, Send
-from herdgate_gateway.close_codes import SERVICE_RESTART
+from herdgate_gateway.close_codes import POLICY_VIOLATION, SERVICE_RESTART
 from herdgate_gateway.quiet import QUIET
 from herdgate_gateway.recall import MOVED
 from herdgate_gateway.worker_kit.answers import Answer
@@ -34,6 +36,9 @@ __all__ = ["EXTENSION", "Line", "hidden"]
 
 EXTENSION = "herdgate.worker_line"
 """Where a scope's extensions hold the line; taken out before the app sees it."""
+
+REPLACED = '{"reason":"replaced","reconnect":false}'
+"""The reason of a close with 1008; clients of Centrifugo read it, too."""
 
 CLOSE_S = 5.0
 """Seconds that the peer has to answer the close."""
@@ -67,9 +72,14 @@ class Line(WebSocketsSansIOProtocol):
         super().__init__(*arguments, **settings)
         self.logger = self.conn.logger = QUIET
         self.may_act: Callable[[], bool] = _always
-        self._is_moved = self._is_gone = False
+        self._is_parted = self._is_gone = False
         self._leaving: list[Callable[[], None]] = []
         self._look: TimerHandle | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """True from the 101 to the close."""
+        return self.handshake_complete and not self.close_sent
 
     def when_gone(self, act: Callable[[], None]) -> None:
         """Call this once the socket has ended; at once if it has already."""
@@ -85,10 +95,23 @@ class Line(WebSocketsSansIOProtocol):
             answer: for a handshake that is not answered yet.
         """
         if not self.handshake_complete and self.initial_response is None:
-            self._is_moved = True
-            self._refuse(answer)
+            self.refuse(answer)
         else:
             self._move()
+
+    def replace(self) -> None:
+        """Another socket of its connection is there instead; harmless to repeat."""
+        self._part(POLICY_VIOLATION, REPLACED)
+
+    def refuse(self, answer: Answer) -> None:
+        """Answer a handshake that has no answer yet; what its app sends raises, as to a client that is gone."""
+        self._is_parted = True
+        headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers])
+        self.conn.send_response(Response(answer.status, HTTPStatus(answer.status).phrase, headers, answer.body))
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.handshake_complete = self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -108,12 +131,12 @@ class Line(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         if not self.may_act():
             self._move()
-        if self._is_moved:
+        if self._is_parted:
             raise ClientDisconnected
         try:
             await super().send(message)
         except RuntimeError:  # it has waited until it was closed
-            if self._is_moved:
+            if self._is_parted:
                 raise ClientDisconnected from None
             raise
 
@@ -121,7 +144,7 @@ class Line(WebSocketsSansIOProtocol):
         message = await super().receive()
         if message["type"] == "websocket.receive" and not self.may_act():
             self._move()
-            return _gone()
+            return _gone(SERVICE_RESTART, MOVED)
         return message
 
     def _look_later(self) -> None:
@@ -142,37 +165,32 @@ class Line(WebSocketsSansIOProtocol):
             act()
 
     def _move(self) -> None:
-        if self._is_moved:
+        self._part(SERVICE_RESTART, MOVED)
+
+    def _part(self, code: int, reason: str) -> None:
+        if self._is_parted:
             return
-        self._is_moved = True
+        self._is_parted = True
         self.stop_keepalive()
         while not self.queue.empty():
             self.queue.get_nowait()
-        self.queue.put_nowait(_gone())
+        self.queue.put_nowait(_gone(code, reason))
         if self.close_sent or self.initial_response is not None or self.transport.is_closing():
             return  # it has ended, or has its answer
         if not self.handshake_complete:
             self.transport.close()
             return
-        self._close()
+        self._close(code, reason)
         self.writable.set()  # whoever waits to send gets to know
 
-    def _close(self) -> None:
-        self.conn.send_close(SERVICE_RESTART, MOVED)
+    def _close(self, code: int, reason: str) -> None:
+        self.conn.send_close(code, reason)
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()  # the peer's answer
         self.close_timer = self.loop.call_later(CLOSE_S, self.transport.abort)
-
-    def _refuse(self, answer: Answer) -> None:
-        headers = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers])
-        self.conn.send_response(Response(answer.status, HTTPStatus(answer.status).phrase, headers, answer.body))
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        self.handshake_complete = self.close_sent = True
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
-        self.transport.close()
 
 
 def _has_hung_up(descriptor: int) -> bool:
@@ -181,5 +199,5 @@ def _has_hung_up(descriptor: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _gone() -> Any:
-    return {"type": "websocket.disconnect", "code": SERVICE_RESTART, "reason": MOVED}
+def _gone(code: int, reason: str) -> Any:
+    return {"type": "websocket.disconnect", "code": code, "reason": reason}

@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Protocol
 
 from herdgate_gateway.worker_kit.answers import Answer, misdirected
-from herdgate_gateway.worker_kit.stamps import Known
+from herdgate_gateway.worker_kit.stamps import Known, Stamp
 
 __all__ = ["Movable", "Socket", "Sockets"]
 
@@ -27,8 +27,17 @@ _logger = logging.getLogger("herdgate.worker")
 class Movable(Protocol):
     """As `line.Line`."""
 
+    @property
+    def is_accepted(self) -> bool:
+        """True from the 101 to the close."""
+        ...
+
     def move(self, answer: Answer) -> None:
         """Close it, or answer its handshake."""
+        ...
+
+    def replace(self) -> None:
+        """Close it, for there is another one instead."""
         ...
 
     def when_gone(self, act: Callable[[], None]) -> None:
@@ -41,11 +50,10 @@ class Socket:
     """One socket, and the task that runs the app for it.
 
     Attributes:
-        is_over: its shard was lost, or its connection has ended; it does not count.
+        is_over: its shard was lost, its connection has ended, or a newer socket replaced it; it does not count.
     """
 
-    shard: int
-    epoch: int
+    stamp: Stamp
     line: Movable
     task: asyncio.Task[object]
     is_over: bool = False
@@ -68,12 +76,12 @@ class Sockets:
         return {shard: len(sockets) for shard, sockets in self._by_shard.items()}
 
     @contextmanager
-    def entered(self, shard: int, epoch: int, line: Movable) -> Iterator[Socket]:
+    def entered(self, stamp: Stamp, line: Movable) -> Iterator[Socket]:
         """One more, as long as the block runs in the present task."""
         task = asyncio.current_task()
         assert task is not None
-        socket = Socket(shard, epoch, line, task)
-        self._by_shard.setdefault(shard, set()).add(socket)
+        socket = Socket(stamp, line, task)
+        self._by_shard.setdefault(stamp.shard, set()).add(socket)
         self.count += 1
         line.when_gone(partial(self._end, socket))
         try:
@@ -93,6 +101,17 @@ class Sockets:
             self._end(socket)
             socket.line.move(misdirected(shard, known))
 
+    def accepted_beside(self, socket: Socket) -> list[Socket]:
+        """The other sockets of its connection that are in."""
+        there = self._by_shard.get(socket.stamp.shard, ())
+        mine = [each for each in there if each.stamp.connection_id == socket.stamp.connection_id]
+        return [each for each in mine if each is not socket and each.line.is_accepted]
+
+    def replace(self, socket: Socket) -> None:
+        """A newer one of its connection is in."""
+        self._end(socket)
+        socket.line.replace()
+
     def _end(self, socket: Socket) -> None:
         """It does not count any more, and its app has a while to end; harmless to repeat."""
         if socket.is_over:
@@ -100,10 +119,10 @@ class Sockets:
         socket.is_over = True
         socket.deadline = asyncio.get_running_loop().call_later(APP_S, _cancel, socket.task)
         self.count -= 1
-        there = self._by_shard[socket.shard]
+        there = self._by_shard[socket.stamp.shard]
         there.remove(socket)
         if not there:
-            del self._by_shard[socket.shard]
+            del self._by_shard[socket.stamp.shard]
 
 
 def _cancel(task: asyncio.Task[object]) -> None:

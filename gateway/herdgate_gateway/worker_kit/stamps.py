@@ -4,14 +4,16 @@
     higher than any I know            look into the table: it may be mine without my knowing
     lower, frozen, or not mine        refuse, and say what is known
 
-The stamp is three request headers, `Herdgate-Connection-Id`, `Herdgate-Shard` and `Herdgate-Epoch`. Gateways drop
-whatever clients send under such names; without them, or with nonsense, there is no gateway of the fleet in front.
+The stamp is three request headers, `Herdgate-Connection-Id`, `Herdgate-Shard` and `Herdgate-Epoch`, and
+`Herdgate-Duplicates` where the route says something of them. Gateways drop whatever clients send under such names;
+without the three, or with nonsense, there is no gateway of the fleet in front.
 """
 
 import re
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast, get_args
 
+from herdgate_gateway.connection_ids import Duplicates
 from herdgate_gateway.leases.rows import SHARDS, shard_of
 
 __all__ = ["Known", "Stamp", "StampError", "Verdict", "judge", "read_stamp"]
@@ -33,6 +35,7 @@ class Stamp(NamedTuple):
     connection_id: str
     shard: int
     epoch: int
+    duplicates: Duplicates = "allow"
 
 
 class Known(NamedTuple):
@@ -56,14 +59,17 @@ def read_stamp(headers: Iterable[tuple[bytes, bytes]]) -> Stamp:
     Raises:
         StampError: there is none, or one that makes no sense.
     """
-    found: dict[bytes, list[str]] = {b"connection-id": [], b"shard": [], b"epoch": []}
+    found: dict[bytes, list[str]] = {b"connection-id": [], b"shard": [], b"epoch": [], b"duplicates": []}
     for name, value in headers:
         if name.startswith(b"herdgate-") and name[9:] in found:
             found[name[9:]].append(value.decode("latin-1"))
+    duplicates = found.pop(b"duplicates") or ["allow"]
     if any(len(values) != 1 for values in found.values()):
         raise StampError(f"{_WHY}: Herdgate-Connection-Id, Herdgate-Shard and Herdgate-Epoch have to come, once each")
     connection_id, shard, epoch = (values[0] for values in found.values())
-    return _checked(connection_id, shard, epoch)
+    if len(duplicates) > 1 or duplicates[0] not in get_args(Duplicates):
+        raise StampError(f"{_WHY}: Herdgate-Duplicates is allow, refuse or replace")
+    return _checked(connection_id, shard, epoch)._replace(duplicates=cast(Duplicates, duplicates[0]))
 
 
 def _checked(connection_id: str, shard: str, epoch: str) -> Stamp:

@@ -35,6 +35,7 @@ class OwningWorker:
     Attributes:
         epochs: of the shards it owns.
         stamps: shard, epoch and connection id of each handshake, as they came.
+        duplicates: what each is told of a second socket.
         closes: what it says to all that it has, if it is told to close.
     """
 
@@ -42,6 +43,7 @@ class OwningWorker:
     name: str = "w"
     epochs: dict[int, int] = field(default_factory=dict)
     stamps: list[tuple[int, int, str]] = field(default_factory=list)
+    duplicates: list[str | None] = field(default_factory=list)
     sockets: list[Send] = field(default_factory=list)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,6 +51,7 @@ class OwningWorker:
         told = {name.decode(): value.decode() for name, value in scope["headers"]}
         shard, epoch = int(told["herdgate-shard"]), int(told["herdgate-epoch"])
         self.stamps.append((shard, epoch, told["herdgate-connection-id"]))
+        self.duplicates.append(told.get("herdgate-duplicates"))
         await receive()
         if self.epochs.get(shard) != epoch:
             headers = [(b"herdgate-shard", b"%d" % shard), (b"herdgate-epoch", b"0"), (b"content-length", b"0")]

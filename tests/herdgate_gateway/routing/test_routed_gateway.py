@@ -72,6 +72,21 @@ async def test_what_a_client_says_of_shard_and_epoch_is_not_believed(mode: str) 
 
 
 @MODES
+async def test_the_owner_is_told_what_the_route_says_of_a_second_socket_and_not_what_a_client_says(mode: str) -> None:
+    route = {"name": "default", "connection_id": {"query": "id"}, "duplicates": "replace"}
+    async with (
+        owning_worker() as worker,
+        routed(mode) as anyhow,
+        routed(mode, routes=[route], leases={"table": "herd"}) as alone,
+    ):
+        for fleet in (anyhow, alone):
+            await fleet.hear("a", worker, await fleet.own("a", worker))
+            async with open_socket(fleet.port, "/ws?id=a", headers=[("Herdgate-Duplicates", "refuse")]):
+                pass
+        assert worker.duplicates == [None, "replace"]
+
+
+@MODES
 async def test_a_shard_that_nobody_owns_is_no_owner_with_a_hint_and_costs_no_token(mode: str) -> None:
     async with routed(mode, rate=5.0, burst=5.0) as fleet:
         for _ in range(10):

@@ -45,9 +45,26 @@ from herdgate_gateway.worker_kit.worker import Worker
 from tests.herdgate_gateway.leases.puts import ANYHOW
 from tests.wire import Answer, Pairs, eventually, knock, open_socket
 
-__all__ = ["FLEET", "SHARDS", "Board", "Peer", "Table", "Working", "closed", "id_in", "serving", "stamp", "until"]
+__all__ = [
+    "FLEET",
+    "OTHER",
+    "SHARDS",
+    "Board",
+    "Peer",
+    "Table",
+    "Working",
+    "closed",
+    "id_in",
+    "lose",
+    "serving",
+    "stamp",
+    "until",
+]
 
 FLEET, SHARDS = "f", 8
+
+OTHER = WorkerRow("other", "other.1", None, "UP", 1, 3_000, "ws://127.0.0.1:1", 1, 0)
+"""Another worker of the table, which does not run."""
 
 
 def id_in(shard: int) -> str:
@@ -55,10 +72,12 @@ def id_in(shard: int) -> str:
     return next(name for name in map(str, count()) if shard_of(name) == shard)
 
 
-def stamp(shard: int, epoch: int, connection_id: str | None = None) -> Pairs:
+def stamp(shard: int, epoch: int, connection_id: str | None = None, duplicates: str | None = None) -> Pairs:
     """What a gateway says of a handshake."""
     name = id_in(shard) if connection_id is None else connection_id
+    more = [] if duplicates is None else [("Herdgate-Duplicates", duplicates)]
     return [
+        *more,
         ("Herdgate-Gateway", "0123456789abcdef"),
         ("Herdgate-Connection-Id", name),
         ("Herdgate-Shard", str(shard)),
@@ -214,14 +233,30 @@ class Working:
         assert epoch is not None, f"shard {shard} is not held"
         return epoch
 
-    def open(self, shard: int, epoch: int | None = None, connection_id: str | None = None, **options: Any) -> connect:
+    def open(
+        self,
+        shard: int,
+        epoch: int | None = None,
+        connection_id: str | None = None,
+        duplicates: str | None = None,
+        **options: Any,
+    ) -> connect:
         """A socket with the right stamp, or with another epoch."""
         stamped = self.epoch(shard) if epoch is None else epoch
-        return open_socket(self.port, "/", headers=stamp(shard, stamped, connection_id), **options)
+        return open_socket(self.port, "/", headers=stamp(shard, stamped, connection_id, duplicates), **options)
 
-    async def knock(self, shard: int, epoch: int) -> Answer:
+    async def knock(
+        self, shard: int, epoch: int, connection_id: str | None = None, duplicates: str | None = None
+    ) -> Answer:
         """The answer to a handshake with this stamp."""
-        return await knock(self.port, "/", headers=stamp(shard, epoch))
+        return await knock(self.port, "/", headers=stamp(shard, epoch, connection_id, duplicates))
+
+
+async def lose(worker: Working, shard: int) -> None:
+    """Somebody else has it, and the worker finds out."""
+    await worker.table.own(shard, OTHER, 50)
+    await worker.owner.adopt(shard)
+    assert worker.owner.epoch(shard) is None
 
 
 class Peer:

@@ -5,11 +5,8 @@ import json
 
 import pytest
 
-from herdgate_gateway.leases.rows import WorkerRow
-from tests.herdgate_gateway.worker_kit.serving_worker import Board, Table, Working, id_in, serving, stamp, until
+from tests.herdgate_gateway.worker_kit.serving_worker import OTHER, Board, Table, Working, id_in, serving, stamp, until
 from tests.wire import Answer, ask, eventually, knock
-
-OTHER = WorkerRow("other", "other.1", None, "UP", 1, 3_000, "ws://127.0.0.1:1", 1, 0)
 
 
 def told(answer: Answer) -> tuple[int, str | None, str | None, str | None]:

@@ -9,12 +9,9 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from herdgate.asgi import Receive, Scope, Send
-from herdgate_gateway.leases.rows import WorkerRow
 from herdgate_gateway.quiet import QUIET
 from herdgate_gateway.worker_kit import sockets
-from tests.herdgate_gateway.worker_kit.serving_worker import Board, Working, closed, id_in, serving, until
-
-OTHER = WorkerRow("other", "other.1", None, "UP", 1, 3_000, "ws://127.0.0.1:1", 1, 0)
+from tests.herdgate_gateway.worker_kit.serving_worker import Board, Working, closed, id_in, lose, serving, until
 
 
 class Errors(logging.Handler):
@@ -26,13 +23,6 @@ class Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.seen.append(record)
-
-
-async def lose(worker: Working, shard: int) -> None:
-    """Somebody else has it, and the worker finds out."""
-    await worker.table.own(shard, OTHER, 50)
-    await worker.owner.adopt(shard)
-    assert worker.owner.epoch(shard) is None
 
 
 async def test_sockets_of_a_lost_shard_are_closed_and_no_others() -> None:

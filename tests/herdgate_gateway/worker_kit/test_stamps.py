@@ -16,7 +16,7 @@ def headers(**changed: str | None) -> list[tuple[bytes, bytes]]:
 
 
 def test_good_stamp_is_read() -> None:
-    assert read_stamp([(b"host", b"x"), *headers(), (b"herdgate-gateway", b"00")]) == (NAME, 5, 7)
+    assert read_stamp([(b"host", b"x"), *headers(), (b"herdgate-gateway", b"00")]) == (NAME, 5, 7, "allow")
 
 
 def test_epoch_of_a_later_generation_is_read() -> None:
@@ -43,6 +43,8 @@ def test_epoch_of_a_later_generation_is_read() -> None:
         {"epoch": "9" * 20},
         {"epoch": "\u0667"},
         {"epoch": ""},
+        {"duplicates": "maybe"},
+        {"duplicates": ""},
     ],
     ids=str,
 )
@@ -60,7 +62,7 @@ def test_header_that_comes_twice_is_refused(name: str) -> None:
 
 def test_stamps_of_these_tests_are_good_ones() -> None:
     pairs = [(name.lower().encode(), value.encode()) for name, value in stamp(5, 7)]
-    assert read_stamp(pairs) == (NAME, 5, 7)
+    assert read_stamp(pairs) == (NAME, 5, 7, "allow")
 
 
 @pytest.mark.parametrize(
