@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from herdgate.core.admission import AdmissionControl, keep_share
-from herdgate.core.answers import NOBODY, STATUS, Admitted, Arrival, Denied, Queued, Quota
+from herdgate.core.answers import NOBODY, STATUS, Admitted, Arrival, Denied, LateReason, Queued, Quota
 from herdgate.core.calendar import Calendar
 from herdgate.core.clients import LOCAL, Client
 from herdgate.core.errors import ConfigurationError
@@ -434,6 +434,23 @@ def test_an_invitation_is_a_ticket_that_admits_when_its_time_comes(kind: str) ->
 def test_an_invitation_without_a_rate_has_no_ticket() -> None:
     site = Site(Limits(rate=None))
     assert site.control.invite(site.store.defer(site.now), 0).ticket is None
+
+
+@pytest.mark.parametrize(("reason", "told_s"), [("auth_busy", (1.0, 1.26)), ("upstream", (0.0, 0.002))])
+def test_a_busy_authentication_is_left_alone_for_a_second_at_least(
+    reason: LateReason, told_s: tuple[float, float]
+) -> None:
+    site = Site(Limits(rate=1_000, burst=1))
+    denied = site.control.refuse(reason, site.store.defer(site.now), 0)
+    assert (denied.reason, denied.firm, read(denied.ticket).kind) == (reason, True, "firm")
+    assert denied.retry_s is not None
+    assert told_s[0] <= denied.retry_s <= told_s[1]
+
+
+def test_a_refusal_behind_the_gate_without_a_grant_is_for_good() -> None:
+    site = Site(Limits(rate=10))
+    denied = site.control.refuse("auth", None, 0)
+    assert (denied.reason, denied.retry_s, denied.ticket) == ("auth", None, None)
 
 
 def test_full_tells_a_hint_and_at_least_a_second_or_two() -> None:

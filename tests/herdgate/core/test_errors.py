@@ -10,6 +10,7 @@ import pytest
 
 from herdgate import AddressRules, ClientLimits, ConfigurationError, HerdgateError, Limits
 from herdgate.core.answers import STATUS
+from herdgate.core.errors import printable
 from herdgate.core.numbers import LEAST_RATE
 from herdgate.core.tickets import TicketSigner
 from herdgate.denial import read_statuses
@@ -221,6 +222,11 @@ def test_message_about_secrets_shows_none_of_them(secrets: Any, given: str) -> N
     assert_one_clear_line(raised.value, "secrets")
     assert f"got {given};" in str(raised.value)
     assert SECRET.decode()[:8] not in str(raised.value)
+
+
+def test_text_of_others_is_one_line_that_no_terminal_obeys() -> None:
+    assert printable("plain, déjà vu") == "plain, déjà vu"
+    assert printable("a\nb\x1b[2J\u202e") == r"a\nb\x1b[2J\u202e"
 
 
 def test_configuration_error_is_a_herdgate_error_and_a_value_error() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from herdgate.core.admission import AdmissionControl
 from herdgate.core.answers import Arrival, ClientRefusal, Denied, Queued, Quota
+from herdgate.core.client_rates import ClientRates
 from herdgate.core.clients import LOCAL, AddressRules, Client
+from herdgate.core.errors import ConfigurationError
 from herdgate.core.limits import ClientLimits, Limits
 from herdgate.core.tickets import TicketSigner
 from herdgate.core.tiers import fleet_scopes, fleet_tiers
@@ -116,6 +118,13 @@ def test_nothing_is_given_back_where_nothing_is_charged() -> None:
     control = control_of(client=OVER_FLEET)
     control.uncharge(LOCAL, 0.0, 0.01)
     assert control.client_keys == 0
+
+
+def test_number_of_keys_that_are_remembered_stays_while_rates_change() -> None:
+    rates = ClientRates(Limits(rate=None, client=ClientLimits(rate=1), max_clients=100))
+    rates.set_limits(Limits(rate=None, client=ClientLimits(rate=2), max_clients=100))
+    with pytest.raises(ConfigurationError, match=r"^max_clients: got 50; keep it at 100 while the gate lives"):
+        rates.set_limits(Limits(rate=None, client=ClientLimits(rate=1), max_clients=50))
 
 
 def test_quota_is_the_burst_and_the_time_it_takes() -> None:
