@@ -40,11 +40,12 @@ RedisOption = Annotated[
     typer.Option("--redis", envvar="HERDGATE_FLEET__REDIS", help="URL for news between workers. Default: none."),
 ]
 LeaseOption = Annotated[float, typer.Option("--lease-s", min=0.3, max=600, help="Seconds; a beat is a third.")]
+# Not HERDGATE_LEASES__*: gateways read those too, and refuse what is none of theirs.
 GenerationOption = Annotated[
     int,
     typer.Option(
         "--generation",
-        envvar="HERDGATE_LEASES__GENERATION",
+        envvar="HERDGATE_WORKER__GENERATION",
         min=0,
         max=LAST_GENERATION,
         help="Of all epochs; one more after each restore of the table from a backup.",

@@ -93,7 +93,7 @@ class Sweeper:
                 self._holdings.hold(row.shard, row.epoch, self._life.clock.now())
 
     def _is_of_before(self, row: ShardRow) -> bool:
-        """True for an ownership of a generation that is over: to be taken anew, whoever has it."""
+        """True for an ownership of a generation that is over: to be taken anew, if it is mine or nobody's."""
         return row.epoch < epoch_after(0, self._generation)
 
     def _drop_others(self, found: Iterable[_Found]) -> None:

@@ -115,24 +115,21 @@ class StampGate:
                     raise
 
     def _one_at_a_time(self, socket: Socket, line: Line, send: Send) -> Send:
-        if socket.stamp.duplicates == "allow":
-            return send
+        """A `send` that has one socket of the connection at most accepted, but for those that may be several."""
 
-        async def send_alone(message: Message) -> None:
-            if message["type"] == "websocket.accept" and not socket.is_over and line.may_act():
-                self._make_room(socket, line)
+        async def refusing(message: Message) -> None:
+            may_accept = message["type"] == "websocket.accept" and line.is_unanswered and line.may_act()
+            if may_accept and self.sockets.accepted_beside(socket):
+                line.refuse(duplicate(socket.stamp.connection_id, self._rng()))
             await send(message)
 
-        return send_alone
+        async def replacing(message: Message) -> None:
+            await send(message)
+            if message["type"] == "websocket.accept" and line.is_accepted:  # not before: it may be one that fails
+                for other in self.sockets.accepted_beside(socket):
+                    self.sockets.replace(other)
 
-    def _make_room(self, socket: Socket, line: Line) -> None:
-        """Among the sockets of its connection, or refuse it."""
-        others = self.sockets.accepted_beside(socket)
-        if others and socket.stamp.duplicates == "refuse":
-            line.refuse(duplicate(socket.stamp.connection_id, self._rng()))
-            return
-        for other in others:
-            self.sockets.replace(other)
+        return {"allow": send, "refuse": refusing, "replace": replacing}[socket.stamp.duplicates]
 
 
 async def _refuse(receive: Receive, send: Send, answer: Answer) -> None:

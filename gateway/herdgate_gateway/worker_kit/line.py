@@ -5,7 +5,8 @@
 What it adds:
 - `move`: a close with 1012, `shard moved`, that waits for nobody: not for a peer that does not read, not for the app.
   The app reads a disconnect with 1012 and no message any more, and what it sends raises, as to a client that is gone;
-- `replace`: the same with 1008, for a socket whose connection has a newer one;
+- `replace`: the same with 1008, for a socket whose connection has a newer one; a peer that is slow to read is waited
+  for, as one that is cut before it has read the close comes back, and replaces the newer one;
 - `refuse`: an answer to a handshake that nobody has answered yet;
 - nothing is heard or said without the right to act, even if nobody has called `move` yet: a process that was stopped
   past its lease does nothing for its sockets when it wakes up;
@@ -43,6 +44,9 @@ REPLACED = '{"reason":"replaced","reconnect":false}'
 CLOSE_S = 5.0
 """Seconds that the peer has to answer the close."""
 
+TAKE_S = 60.0
+"""Seconds that a replaced peer has to take what was sent before the close: more than gateways wait for a client."""
+
 _LOOK_S = 1.0
 _HUNG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)  # others than Linux tell the end of both ways only
 
@@ -77,6 +81,11 @@ class Line(WebSocketsSansIOProtocol):
         self._look: TimerHandle | None = None
 
     @property
+    def is_unanswered(self) -> bool:
+        """True until the handshake has an answer, or the beginning of one."""
+        return not self.handshake_complete and self.initial_response is None
+
+    @property
     def is_accepted(self) -> bool:
         """True from the 101 to the close."""
         return self.handshake_complete and not self.close_sent
@@ -94,14 +103,14 @@ class Line(WebSocketsSansIOProtocol):
         Args:
             answer: for a handshake that is not answered yet.
         """
-        if not self.handshake_complete and self.initial_response is None:
+        if self.is_unanswered:
             self.refuse(answer)
         else:
             self._move()
 
     def replace(self) -> None:
         """Another socket of its connection is there instead; harmless to repeat."""
-        self._part(POLICY_VIOLATION, REPLACED)
+        self._part(POLICY_VIOLATION, REPLACED, TAKE_S)
 
     def refuse(self, answer: Answer) -> None:
         """Answer a handshake that has no answer yet; what its app sends raises, as to a client that is gone."""
@@ -167,7 +176,7 @@ class Line(WebSocketsSansIOProtocol):
     def _move(self) -> None:
         self._part(SERVICE_RESTART, MOVED)
 
-    def _part(self, code: int, reason: str) -> None:
+    def _part(self, code: int, reason: str, take_s: float = 0.0) -> None:
         if self._is_parted:
             return
         self._is_parted = True
@@ -180,17 +189,26 @@ class Line(WebSocketsSansIOProtocol):
         if not self.handshake_complete:
             self.transport.close()
             return
-        self._close(code, reason)
+        self._close(code, reason, take_s)
         self.writable.set()  # whoever waits to send gets to know
 
-    def _close(self, code: int, reason: str) -> None:
+    def _close(self, code: int, reason: str, take_s: float) -> None:
         self.conn.send_close(code, reason)
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()  # the peer's answer
-        self.close_timer = self.loop.call_later(CLOSE_S, self.transport.abort)
+        self._cut_later(self.loop.time() + take_s)
+
+    def _cut_later(self, takes_until: float) -> None:
+        self.close_timer = self.loop.call_later(CLOSE_S, self._cut, takes_until)
+
+    def _cut(self, takes_until: float) -> None:
+        if self.transport.get_write_buffer_size() and self.loop.time() < takes_until:
+            self._cut_later(takes_until)
+        else:
+            self.transport.abort()
 
 
 def _has_hung_up(descriptor: int) -> bool:

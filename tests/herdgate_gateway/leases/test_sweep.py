@@ -283,6 +283,24 @@ async def test_shard_of_a_lower_generation_is_taken_anew_even_from_myself() -> N
 
 
 @virtually
+async def test_shard_of_a_lower_generation_is_left_to_an_owner_that_lives() -> None:
+    it = await observer(generation=1)
+    other = await owner_of(it.fleet, 2)
+    await it.sweep(2)
+    assert (await it.row(2)).inc == other.inc
+    assert it.told == [(other.inc, 2)]
+
+
+@virtually
+async def test_worker_of_a_lower_generation_counts_on_from_a_higher_one() -> None:
+    it = await observer()
+    other = await owner_of(it.fleet, 2, (3 << 40) + 5)
+    await it.fleet.declare_dead("other", other.inc)
+    await it.sweep(2)
+    assert it.holdings.epoch(2) == (3 << 40) + 6
+
+
+@virtually
 async def test_read_that_fails_is_told_and_changes_nothing() -> None:
     it = await observer()
     it.holdings.hold(2, 1, 0.0)
