@@ -51,6 +51,8 @@ class Site:
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        if unknown := settings.keys() - {"fleet", "limits", "middleware", "secrets"}:
+            raise TypeError(f"a site has no settings {sorted(unknown)}")
         middleware: dict[str, Any] = {**settings.get("middleware", {})}
         if "addresses" in middleware:
             middleware["addresses"] = AddressRules(**middleware["addresses"])

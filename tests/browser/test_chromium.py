@@ -40,19 +40,27 @@ def site_of(server: Server, **settings: Any) -> RemoteSite:
     return run(Board(server.port).site(**settings))
 
 
-def crowded(server: Server, **settings: Any) -> RemoteSite:
-    """A site whose only token for the next 2 s is gone."""
-    site = site_of(server, limits={"rate": 0.5, "burst": 1}, **settings)
-    assert run(knock(site.port, site.path + "/ws")).status == 101
-    return site
-
-
 def open_page(context: BrowserContext, site: RemoteSite, host: str = "127.0.0.1") -> Page:
     page = context.new_page()
     answer = page.goto(f"http://{host}:{site.port}{site.path}/page")
     assert answer is not None
     assert answer.ok
     return page
+
+
+def take_token(site: RemoteSite) -> None:
+    """A newcomer takes the token that is there, so that only a ticket helps."""
+    assert run(knock(site.port, site.path + "/ws")).status == 101
+
+
+def crowded(
+    server: Server, context: BrowserContext, host: str = "127.0.0.1", **settings: Any
+) -> tuple[RemoteSite, Page]:
+    """A site whose only token for the next 2 s is gone, and its page, which took its time to open."""
+    site = site_of(server, limits={"rate": 0.5, "burst": 1}, **settings)
+    page = open_page(context, site, host)
+    take_token(site)
+    return site, page
 
 
 def connect(page: Page, site: RemoteSite, query: str = "", protocols: str | list[str] | None = None) -> dict[str, Any]:
@@ -69,19 +77,14 @@ def check_close(seen: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def take_token(site: RemoteSite) -> None:
-    """A newcomer takes the token that has just come, so that only a ticket helps."""
-    assert run(knock(site.port, site.path + "/ws")).status == 101
-
-
 @pytest.mark.parametrize(
     ("offered", "echoed"), [(None, ""), ("chat", "chat"), (["chat"], "chat"), (["v2.chat", "v1.chat", "x"], "v2.chat")]
 )
 def test_page_reads_code_and_reason(
     server: Server, context: BrowserContext, offered: str | list[str] | None, echoed: str
 ) -> None:
-    site = crowded(server)
-    seen = connect(open_page(context, site), site, protocols=offered)
+    site, page = crowded(server, context)
+    seen = connect(page, site, protocols=offered)
     check_close(seen)
     assert seen["protocol"] == echoed
 
@@ -96,8 +99,7 @@ def test_page_is_admitted_where_there_is_room(server: Server, context: BrowserCo
 def test_page_shows_its_ticket_with_the_next_handshake_and_is_admitted_at_its_slot(
     server: Server, context: BrowserContext
 ) -> None:
-    site = crowded(server, max_wait_s=5)
-    page = open_page(context, site)
+    site, page = crowded(server, context, max_wait_s=5)
     told = check_close(connect(page, site))
     (cookie,) = context.cookies()
     assert (cookie["name"], cookie["value"]) == ("herdgate_ticket_default", told["ticket"])
@@ -113,8 +115,7 @@ def test_page_shows_its_ticket_with_the_next_handshake_and_is_admitted_at_its_sl
 
 
 def test_page_that_comes_too_early_is_told_the_same_ticket_again(server: Server, context: BrowserContext) -> None:
-    site = crowded(server)
-    page = open_page(context, site)
+    site, page = crowded(server, context)
     first, second = (check_close(connect(page, site)) for _ in range(2))
     assert second["ticket"] == first["ticket"]
     assert second["retry_ms"] <= first["retry_ms"]
@@ -123,8 +124,7 @@ def test_page_that_comes_too_early_is_told_the_same_ticket_again(server: Server,
 def test_page_of_another_site_reads_the_reason_and_comes_back_with_the_ticket_in_its_query(
     server: Server, context: BrowserContext
 ) -> None:
-    site = crowded(server, max_wait_s=5)
-    page = open_page(context, site, "localhost")
+    site, page = crowded(server, context, "localhost", max_wait_s=5)
     told = check_close(connect(page, site))
     assert context.cookies() == [], "a cookie of another site is not kept without TLS"
     page.wait_for_timeout(told["retry_ms"])
@@ -149,8 +149,8 @@ def test_same_host_rule_knows_pages_of_its_own_host(server: Server, context: Bro
 
 
 def test_http_denial_shows_a_page_nothing_but_1006(server: Server, context: BrowserContext) -> None:
-    site = crowded(server, denial="http")
-    seen = connect(open_page(context, site), site)
+    site, page = crowded(server, context, denial="http")
+    seen = connect(page, site)
     assert (seen["opened"], seen["code"], seen["reason"]) == (False, 1006, "")
 
 

@@ -89,7 +89,7 @@ async def test_case_8_7_four_processes_dial_at_one_moment_and_say_how_far_apart_
 
 async def test_case_8_9_two_runs_one_after_the_other_come_to_the_same() -> None:
     backs: list[float] = []
-    with uvicorn("tests.apps:alone", rate=50, burst=1) as server:
+    with uvicorn("tests.apps:alone", limits={"rate": 50, "burst": 1}) as server:
         for _ in range(2):
             url = f"ws://127.0.0.1:{server.port}/echo"
             _, (record,), err = await herd(url, "--clients", "150", "--rate", "50", "--burst", "1", "--cut", "close")
