@@ -3,8 +3,8 @@
     handshake -> can it be read in one way only -> which connection is it -> the app, which decides
 
 A handshake with a fault is answered here, whole (400 or 426): it takes no token, no permit and no worker, and moves no
-counter. One without goes on with its id in `scope["state"]["connection_id"]`, and
-with `duplicates` where its route says something of them. What is no handshake passes untouched.
+counter. One without goes on with its id in `scope["state"]["connection_id"]`, and with `duplicates` where its route
+says something of them. What is no handshake passes untouched.
 """
 
 from typing import NamedTuple
