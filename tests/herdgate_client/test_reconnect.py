@@ -241,6 +241,24 @@ def test_mistake_is_said_before_anything_is_dialled(url: Any, arguments: dict[st
     assert wrong.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:secret@chat.example/ws?token=secret", "'http://***@chat.example/ws?***'"),
+        ("ws://me:se@cret#secret@chat.example/ws", "'ws://***@chat.example/ws'"),
+        ("ws://me:sec/ret?secret@chat.example:70000/", "'ws://***@chat.example:70000/'"),
+        ("ws://chat.example:0/?token=secret\nsecret", "'ws://chat.example:0/?***'"),
+        ("me:secret@chat.example", "'***@chat.example'"),
+        (b"ws://me:secret@chat.example", "<class 'bytes'>"),
+    ],
+)
+def test_wrong_url_is_shown_without_its_secrets(url: Any, shown: str) -> None:
+    with pytest.raises(ConfigurationError) as wrong:
+        connect(url)
+    assert str(wrong.value) == f"url: got {shown}; write a WebSocket URL, as in wss://chat.example/ws"
+    assert wrong.value.__suppress_context__, "the cause would show all of it"
+
+
 def test_arguments_of_websockets_and_of_what_it_calls_are_taken() -> None:
     connect("ws://chat.example", max_size=1, host="127.0.0.1", local_addr=("127.0.0.1", 0), proxy_ssl=None)
     connect("ws://localhost/", unix=True, path="/run/chat.sock")

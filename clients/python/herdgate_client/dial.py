@@ -5,6 +5,7 @@ argument is said when a `Dialer` is made. A socket is never left open: `leave` e
 """
 
 import asyncio
+import re
 from inspect import signature
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -101,5 +102,12 @@ def _check(url: str) -> str:
             raise ValueError("nobody listens at port 0")
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
         return urlunsplit((parts.scheme, f"{host}:{parts.port}" if parts.port else host, parts.path, "", ""))
-    except (InvalidURI, ValueError) as error:
-        raise ConfigurationError("url", url, "write a WebSocket URL, as in wss://chat.example/ws") from error
+    except (InvalidURI, ValueError):
+        shown = _without_secrets(url) if isinstance(url, str) else type(url)
+        # Without the cause, which shows all of the URL.
+        raise ConfigurationError("url", shown, "write a WebSocket URL, as in wss://chat.example/ws") from None
+
+
+def _without_secrets(url: str) -> str:
+    """What may be shown of what is no URL: nothing before the last @ but its scheme, and no query."""
+    return re.sub(r"\?.*", "?***", re.sub(r"^(\w+://)?.*@", r"\1***@", url, flags=re.DOTALL), flags=re.DOTALL)

@@ -7,7 +7,8 @@ HerdgateClientError
     ├── ClosedError       the server closed the session for good
     └── UntrustedError    the server's certificate does not verify
 
-Every message is one clear line: where, what, the way out. The error of `websockets` that led to it is its `__cause__`.
+Every message is one clear line: where, what, the way out; no password, no query. The error of `websockets` that led to
+it is its `__cause__`, but for that of a wrong URL, which shows all of it.
 """
 
 __all__ = [

@@ -46,8 +46,8 @@ class Target:
         try:
             parts = urlsplit(url)
             port = _WS_PORT if parts.port is None else parts.port
-        except ValueError as error:
-            raise ConfigurationError("url", url, f"write a valid URL ({error})") from None
+        except ValueError:
+            raise ConfigurationError("url", url, "write ws://HOST:PORT/PATH, with a port up to 65535") from None
         if parts.scheme != "ws" or not parts.hostname or parts.username is not None or port == 0:
             raise ConfigurationError("url", url, "write ws://HOST:PORT/PATH, without TLS, user name and port 0")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

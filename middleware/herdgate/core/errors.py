@@ -3,8 +3,10 @@
 HerdgateError
 └── ConfigurationError    a setting that cannot be right; also a ValueError
 
-Every message is one clear line: the field, what was given, the way out.
+Every message is one clear line: the field, what was given, the way out. Of a URL it shows no password and no query.
 """
+
+import re
 
 _MOST_SHOWN = 80  # characters of what was given
 
@@ -44,4 +46,6 @@ def _shown(given: object) -> str:
             text = " ".join(repr(given).split())
         except ValueError:  # an int of thousands of digits
             text = f"a huge {type(given).__name__}"
+    if "://" in text:
+        text = re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", text))
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
