@@ -117,7 +117,7 @@ async def test_waiting_takes_its_time_whatever_arrives() -> None:
     await inbox.read_connect()
     began = time.monotonic()
     assert not await inbox.wait_left(0.1)
-    assert 0.09 < time.monotonic() - began < 1
+    assert 0.09 < time.monotonic() - began < 5
     assert channel.reads <= 2, "a client may not fill our memory"
     assert await read(inbox, 11) == [CONNECT, *(message(number) for number in range(10))]
 

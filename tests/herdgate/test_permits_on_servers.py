@@ -170,7 +170,7 @@ async def test_plain_http_client_that_leaves_frees_the_only_place(board: Board) 
             assert (await client.head())[0] == 200
             if number % 2:
                 client.reset()
-        await site.is_idle(within_s=1)
+        await site.is_idle()
     assert (await ask(site.port, site.path + "/page")).status == 200
 
 

@@ -95,7 +95,7 @@ async def test_head_without_end_is_cut_off_and_keeps_nobody_waiting(begin: bytes
                 flooding = asyncio.ensure_future(send_all(client))
                 began = time.monotonic()
                 assert (await knock(gateway.port, "/ws")).status == 101
-                assert time.monotonic() - began < 2
+                assert time.monotonic() - began < 4
                 assert await flooding < 64 << 20
 
 
@@ -115,7 +115,7 @@ async def test_half_a_head_is_dropped_at_its_deadline() -> None:
             async with raw(gateway.port, b"GET / HTTP/1.1\r\nHo") as client:
                 began = time.monotonic()
                 assert await read_to_end(client) == b""
-                assert 4 < time.monotonic() - began < 8
+                assert 4 < time.monotonic() - began < 20
 
 
 async def read_to_end(client: Raw) -> bytes:

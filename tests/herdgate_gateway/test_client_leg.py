@@ -176,7 +176,7 @@ async def test_the_client_has_close_s_to_answer_a_close() -> None:
         assert (await client.frame())[0] == 8
         start = time.monotonic()
         assert await client.read() == b""
-        assert 0.2 < time.monotonic() - start < 2
+        assert 0.2 < time.monotonic() - start < 8
 
 
 async def test_a_line_is_cut_when_its_time_is_up_and_not_before() -> None:
@@ -187,7 +187,7 @@ async def test_a_line_is_cut_when_its_time_is_up_and_not_before() -> None:
         ending = asyncio.ensure_future(app.line.end(0.3))
         assert await client.read() == b""
         await ending
-        assert 0.2 < time.monotonic() - start < 2
+        assert 0.2 < time.monotonic() - start < 8
 
 
 async def test_a_line_that_is_gone_needs_no_waiting() -> None:
@@ -197,7 +197,7 @@ async def test_a_line_that_is_gone_needs_no_waiting() -> None:
             await opened(client)
             ending = asyncio.ensure_future(app.line.end(WAIT_S))
             client.reset()
-        await asyncio.wait_for(ending, 1)
+        await asyncio.wait_for(ending, 8)
 
 
 async def test_the_connection_is_kept_alive_and_small_messages_leave_at_once() -> None:

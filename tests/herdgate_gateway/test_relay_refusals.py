@@ -326,7 +326,7 @@ async def test_case_5_2_a_client_that_leaves_while_its_worker_is_dialled_frees_t
                 await until(partial(_dialled, worker, number + 1), "dialled")
                 if how == "reset":
                     client.reset()
-            await front.is_idle(within_s=1.0)
+            await front.is_idle()
         assert front.pool.snapshot()[0].failures == 0, "nobody's fault"
         assert len(worker.visits) == 50
 

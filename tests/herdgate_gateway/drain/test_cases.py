@@ -20,16 +20,16 @@ AT_ONCE = 100
 
 
 async def test_case_3_4_until_balancers_have_noticed_all_arrivals_are_answered_and_nobody_is_moved() -> None:
-    """Propagation is 2 s instead of 10, with ten handshakes a second instead of one."""
+    """Propagation is 4 s instead of 10, and half of it is filled with ten handshakes a second instead of one."""
     async with echo_worker() as worker:
-        toml = "rate = 100\nburst = 100\ndrain = { sigterm_s = 20, settle_s = 2 }"
+        toml = "rate = 100\nburst = 100\ndrain = { sigterm_s = 20, settle_s = 4 }"
         with serving(toml, worker.url) as gateway:
             clients = await newcomers(gateway, 10)
             ending = asyncio.ensure_future(ends(clients))
             began = time.monotonic()
             gateway.process.send_signal(signal.SIGTERM)
-            await eventually(lambda: _fails_readiness(gateway), "readiness fails", within_s=0.5)
-            while time.monotonic() - began < 1.9:
+            await eventually(lambda: _fails_readiness(gateway), "readiness fails", within_s=1.5)
+            while time.monotonic() - began < 2:
                 denied = await knock(gateway.port, "/ws")
                 assert denied.status == 503
                 assert int(denied.headers["retry-after"]) >= 1
@@ -38,7 +38,7 @@ async def test_case_3_4_until_balancers_have_noticed_all_arrivals_are_answered_a
                 assert (await ask(gateway, "/healthz")).status_code == 200
                 assert not ending.done()
                 await asyncio.sleep(0.1)
-            assert min(end.at for end in await ending) - began >= 2
+            assert min(end.at for end in await ending) - began >= 4
             assert await over(gateway) == 0
 
 
@@ -64,7 +64,7 @@ async def test_case_3_16_sockets_go_at_the_spare_rate_and_what_will_be_late_is_s
             gateway.process.send_signal(signal.SIGTERM)
             ended = await ends(clients)
             assert await over(gateway) == 0
-            assert time.monotonic() - began < 5.5
+            assert time.monotonic() - began < 12
             assert {end.code for end in ended} == {1012}
             (outlook,) = [each for each in steps(gateway) if each[2].startswith("moving")]
             assert outlook[1] == sockets, "nobody is closed before it is said"

@@ -273,7 +273,7 @@ async def test_a_page_that_never_answers_its_close_frame_keeps_its_socket_for_a_
         began = asyncio.get_running_loop().time()
         while await asyncio.wait_for(client._reader.read(65_536), WAIT_S):
             pass
-        assert 0.9 <= asyncio.get_running_loop().time() - began < 5
+        assert 0.9 <= asyncio.get_running_loop().time() - began < 9
 
 
 async def test_out_of_descriptors_who_comes_is_told_so_and_who_is_in_stays() -> None:

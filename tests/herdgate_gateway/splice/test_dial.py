@@ -172,7 +172,7 @@ async def test_a_client_that_leaves_while_its_worker_is_dialled_leaves_nothing(h
                 await until(lambda number=number: len(worker.visits) == number, "dialled")  # type: ignore[misc]
                 if how == "reset":
                     client.reset()
-            await front.is_idle(within_s=1.0)
+            await front.is_idle()
         await until(lambda: open_files() <= before, "files")
         assert front.pool.snapshot()[0].failures == 0, "nobody's fault"
 

@@ -161,7 +161,7 @@ async def test_a_client_that_is_gone_is_told_to_the_worker_at_once(how: str) -> 
             if how == "reset":
                 client.reset()
         await until(lambda: worker.ended == [(1001, "")], f"{worker.ended}")
-        await front.is_idle(within_s=1.0)
+        await front.is_idle()
 
 
 async def test_a_client_that_is_gone_within_a_frame_leaves_the_worker_with_a_connection_that_ends() -> None:
@@ -173,7 +173,7 @@ async def test_a_client_that_is_gone_within_a_frame_leaves_the_worker_with_a_con
             await client.send(sent)
             await until(lambda: bytes(listener.got) == sent, "half a frame is there")
         await asyncio.wait_for(listener.ended.wait(), WAIT_S)
-        await front.is_idle(within_s=1.0)
+        await front.is_idle()
     assert listener.got == sent
 
 
@@ -190,7 +190,7 @@ async def test_a_worker_that_is_gone_within_a_frame_leaves_the_client_with_a_con
             while data := await client.read():
                 got += data
             assert got == sent
-        await front.is_idle(within_s=1.0)
+        await front.is_idle()
 
 
 async def test_messages_before_the_end_are_all_delivered() -> None:
@@ -216,8 +216,8 @@ async def test_a_client_that_never_answers_a_close_is_gone_after_close_s() -> No
             await client.head()
             start = time.monotonic()
             assert await read_frames(client) == [(8, close_payload(1000))]
-            assert QUICK.close_s <= time.monotonic() - start < QUICK.close_s + 1
-            await front.is_idle(within_s=0.5)
+            assert QUICK.close_s <= time.monotonic() - start < QUICK.close_s + 5
+            await front.is_idle()
         await until(lambda: open_files() <= before, "files")
 
 
@@ -236,9 +236,9 @@ async def test_a_worker_that_never_answers_a_close_is_gone_after_close_s_and_the
             start = time.monotonic()
             await client.send(frame(8, close_payload(1000), mask=True))
             assert await read_frames(client) == [(8, b"")]
-            assert QUICK.close_s <= time.monotonic() - start < QUICK.close_s + 1
-        await asyncio.wait_for(ended.wait(), 1)
-        await front.is_idle(within_s=1.0)
+            assert QUICK.close_s <= time.monotonic() - start < QUICK.close_s + 5
+        await asyncio.wait_for(ended.wait(), WAIT_S)
+        await front.is_idle()
 
 
 async def test_a_worker_that_ends_its_side_gets_the_client_s_answer() -> None:
@@ -294,7 +294,7 @@ async def test_a_socket_without_a_byte_is_closed_after_idle_s() -> None:
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(client.recv(), WAIT_S)
             assert (client.close_code, client.close_reason) == (1001, "idle")
-            assert 0.25 <= time.monotonic() - start < 1.5
+            assert 0.25 <= time.monotonic() - start < 8
         await until(lambda: worker.ended == [(1001, "idle")], "the worker is told too")
         await front.is_idle()
 

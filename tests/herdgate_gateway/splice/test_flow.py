@@ -146,7 +146,7 @@ async def test_a_worker_that_does_not_read_stops_its_client_and_is_given_up_afte
         assert stopped * 65_536 < KERNEL
         assert len(front.relay.joints) == 1
         await asyncio.wait_for(pouring, WAIT_S)
-        assert 1.5 <= time.monotonic() - start < 4.5
+        assert 1.5 <= time.monotonic() - start < 9
         assert drain.code == 1014
         await front.is_idle()
 
@@ -161,7 +161,7 @@ async def test_a_client_that_never_reads_again_is_gone_after_stall_s_and_close_s
             start = time.monotonic()
             await front.has_joined()
             await front.is_idle()
-            assert time.monotonic() - start < 3
+            assert time.monotonic() - start < 8
         await until(lambda: open_files() <= before, "files")
 
 

@@ -128,7 +128,7 @@ async def test_a_client_that_does_not_read_is_gone_in_time(contexts: Contexts) -
         await front.has_joined()
         start = time.monotonic()
         await front.is_idle()
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 8
         client.transport.abort()
 
 
@@ -140,4 +140,4 @@ async def test_it_can_be_closed_from_here(contexts: Contexts) -> None:
             joint.close(1012, "drained")
             assert await client.recv() == "goodbye"
             assert await closed(client) == (1012, "drained")
-        await front.is_idle(within_s=0.9)
+        await front.is_idle()

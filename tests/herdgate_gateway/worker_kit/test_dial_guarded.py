@@ -156,7 +156,7 @@ async def test_one_that_swallows_the_loss_of_its_right_runs_no_step_more() -> No
     right.is_there = False
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asyncio.shield(task), 1)
+        await asyncio.wait_for(asyncio.shield(task), 10)
     assert lines == ["no", "finally", "finally"], "it hears of it, and is closed"
 
 

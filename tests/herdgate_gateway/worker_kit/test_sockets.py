@@ -171,7 +171,7 @@ async def test_peer_that_does_not_read_keeps_nobody_from_being_closed() -> None:
         transport.pause_reading()
         await asyncio.sleep(0.3)
         await lose(worker, 3)
-        await until(lambda: len(stuck) == 1, "whoever waits to send gets to know", within_s=2)
+        await until(lambda: len(stuck) == 1, "whoever waits to send gets to know")
         assert worker.duty.load() == 0
 
 
@@ -253,7 +253,7 @@ async def test_room_of_a_client_that_has_left_is_free_whatever_its_app_does(acce
         assert report is not None
         for _ in range(2):
             await leave(worker, accepts=accepts, says=says)
-            await until(lambda: worker.duty.load() == 0, "its room is free", within_s=2)
+            await until(lambda: worker.duty.load() == 0, "its room is free")
             assert report.state == "UP"
             assert dict(worker.duty.weights()) == {}
         assert cancelled == [], "its app has a while to notice"
@@ -278,7 +278,7 @@ async def test_who_leaves_and_then_loses_its_shard_is_counted_once() -> None:
     cancelled: list[str] = []
     async with serving(deaf(cancelled, accepts=True)) as worker:
         await leave(worker, accepts=True)
-        await until(lambda: worker.duty.load() == 0, "its room is free", within_s=2)
+        await until(lambda: worker.duty.load() == 0, "its room is free")
         async with worker.open(3) as client:
             await lose(worker, 3)
             assert await closed(client) == (1012, "shard moved")

@@ -69,5 +69,5 @@ async def test_until_tells_how_long_it_took_or_that_it_did_not_happen() -> None:
     end = time.monotonic() + 0.1
     took = await until(lambda: time.monotonic() >= end, 5)
     assert took is not None
-    assert 0.05 < took < 2
+    assert 0.05 < took < 5
     assert await until(lambda: False, 0.05) is None

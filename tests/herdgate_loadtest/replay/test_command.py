@@ -50,7 +50,7 @@ async def test_a_trace_is_played_and_its_record_printed(tmp_path: Path) -> None:
         assert (record["clients"], record["cuts"], record["failed"]) == (6, 6, 0)
         assert len(server.handshakes) == 5 + 6
         at = [peer.at for peer in server.handshakes[5:]]
-        assert 0.15 <= max(at) - min(at) < 2.0
+        assert 0.15 <= max(at) - min(at) < 8
     page = report.read_text()
     assert page.count("<svg") == 2
     assert "http://" not in page.replace("http://www.w3.org", "")

@@ -68,7 +68,7 @@ async def without_loose_ends() -> AsyncIterator[None]:
     await asyncio.sleep(0)
     assert not unhandled
     before |= {task for task in (asyncio.current_task(),) if task}
-    await until(lambda: not asyncio.all_tasks() - before, "all tasks have ended", within_s=2)
+    await until(lambda: not asyncio.all_tasks() - before, "all tasks have ended")
 
 
 @asynccontextmanager
