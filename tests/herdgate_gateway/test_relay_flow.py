@@ -79,7 +79,7 @@ async def test_case_6_17_a_client_that_does_not_read_stops_its_worker_and_nobody
                 start = time.monotonic()
                 await client.send("x")
                 await client.recv()
-                assert time.monotonic() - start < 5
+                assert time.monotonic() - start < 0.5
         assert await settled(fountain) == stopped
         stalled.transport.resume_reading()
         for number in range(stopped + 50):

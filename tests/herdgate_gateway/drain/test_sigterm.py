@@ -51,7 +51,7 @@ async def test_case_3_1_a_hundred_clients_read_a_close_frame_and_the_process_end
             gateway.process.send_signal(signal.SIGTERM)
             assert {end.code for end in await ends(clients)} == {1012}
             assert await over(gateway) == 0
-            assert time.monotonic() - began < 12
+            assert time.monotonic() - began < 6
 
 
 @MODES

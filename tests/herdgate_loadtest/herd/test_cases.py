@@ -63,7 +63,7 @@ async def test_case_8_5_two_thousand_that_listen_leave_the_generator_idle_and_go
         began = time.monotonic()
         await eventually(lambda: not server.peers, within_s=20)
         await asyncio.wait_for(process.wait(), 20)
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 5
 
 
 async def test_case_8_7_four_processes_dial_at_one_moment_and_say_how_far_apart_they_were(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ async def test_case_5_14_a_burst_waits_for_its_turn_and_nothing_is_exhausted(red
         fill(redis, 500)
         began = time.monotonic()
         verdicts = await asyncio.gather(*(come(gate) for _ in range(500)))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 1
         assert all(isinstance(verdict, Admitted) for verdict in verdicts)
         assert redis.command("INFO", "clients")["connected_clients"] <= 2
 
@@ -136,7 +136,7 @@ async def test_case_5_19_the_one_calendar_is_asked_seldom_and_is_exact(redis: Re
             verdicts = await asyncio.gather(*(come(gate) for gate in gates for _ in range(25)))
             admitted += sum(isinstance(verdict, Admitted) for verdict in verdicts)
         assert (redis.calls() - calls) / took <= 4 * 55
-        assert 0.7 * 200 * took <= admitted <= 50 + 200 * (took + 0.1) + 1
+        assert 0.95 * 200 * took <= admitted <= 50 + 200 * (took + 0.1) + 1
 
 
 def forbid(redis: RedisServer) -> Callable[[], None]:
@@ -171,7 +171,7 @@ async def test_case_2_12_a_redis_that_refuses_costs_nobody_a_verdict(
         for _ in range(20):
             began = time.monotonic()
             assert isinstance(await come(gate), Admitted | Denied)
-            assert time.monotonic() - began < 0.8
+            assert time.monotonic() - began < 0.2
         mend()
         await until_up([gate], within_s=8)
 

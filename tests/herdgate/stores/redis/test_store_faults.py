@@ -12,7 +12,7 @@ from herdgate.core.answers import Admitted, Denied
 from tests.herdgate.stores.redis.fleets import come, firm_slot_of, fleet_of, hint_of, until, until_up
 from tests.redis_servers import RedisServer, redis_server
 
-ANSWER_S = 0.8
+ANSWER_S = 0.2
 """A verdict takes no longer, whatever Redis does (CASES 2.12)."""
 
 
