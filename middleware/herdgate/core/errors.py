@@ -46,6 +46,7 @@ def _shown(given: object) -> str:
             text = " ".join(repr(given).split())
         except ValueError:  # an int of thousands of digits
             text = f"a huge {type(given).__name__}"
+    text = re.sub(r"(\w:(?://)?).*@", r"\1***@", text)
     if "://" in text:
-        text = re.sub(r"\?.*", "?***", re.sub(r"://.*@", "://***@", text))
+        text = re.sub(r"\?.*", "?***", text)
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."

@@ -244,6 +244,7 @@ def test_configuration_error_is_a_herdgate_error_and_a_value_error() -> None:
         ("ws://me:secret@chat.example/ws", "ws://***@chat.example/ws"),
         ("ws://me:se@c?ret@chat.example/?token=secret", "ws://***@chat.example/?***"),
         (["ws://chat.example", "ws://secret@chat.example"], "['ws://***@chat.example']"),
+        ("me:se cret@chat.example", "me:***@chat.example"),
         ("who@chat.example?", "who@chat.example?"),
         ("x" * 80, "x" * 80),
         ("x" * 81, "x" * 77 + "..."),
