@@ -36,7 +36,7 @@ class RemoteSite:
         body = json.dumps(argument[0]).encode() if argument else b""
         self._check(await ask(self.port, f"{self._control}/{verb}", method="POST", body=body))
 
-    async def reaches(self, *, within_s: float = 15.0, **counts: object) -> dict[str, Any]:
+    async def reaches(self, *, within_s: float = 8.0, **counts: object) -> dict[str, Any]:
         """Wait until the report holds these values; returns it."""
         report: dict[str, Any] = {}
 
@@ -50,7 +50,7 @@ class RemoteSite:
             raise AssertionError(f"{error}, but {report}") from None
         return report
 
-    async def is_idle(self, *, within_s: float = 15.0) -> dict[str, Any]:
+    async def is_idle(self, *, within_s: float = 8.0) -> dict[str, Any]:
         """Wait until no permit is taken and nobody is held."""
         return await self.reaches(pending=0, open=0, held=0, within_s=within_s)
 

@@ -87,7 +87,7 @@ def uvicorn(
             _end(process)
 
 
-def poll(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:
+def poll(condition: Callable[[], bool], what: str, *, within_s: float = 8.0) -> None:
     """Wait until `condition` holds; fail if it does not within the time."""
     end = time.monotonic() + within_s
     while not condition():

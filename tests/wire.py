@@ -197,7 +197,7 @@ async def raw(port: int, data: bytes = b"", *, source: str | None = None) -> Asy
         writer.transport.abort()
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = 15.0) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = 8.0) -> None:
     """Poll until `condition` holds; fail if it does not within the time."""
     end = time.monotonic() + within_s
     while not await condition():

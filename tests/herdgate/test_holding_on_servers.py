@@ -33,7 +33,7 @@ async def test_firm_slot_close_by_is_held_and_admitted_with_one_try_less(board: 
     (shown,) = await without_token(site)
     began = time.monotonic()
     assert (await knock(site.port, site.path + "/ws", headers=shown)).status == 101
-    assert time.monotonic() - began > 0.5 * PERIOD_S
+    assert 0.5 * PERIOD_S < time.monotonic() - began < 8 * PERIOD_S
     report = await site.is_idle()
     assert (report["admitted"], report["denied"]) == (3, {"rate": 1})
     assert report["decisions"] == {"admitted": 3, "denied rate": 1}

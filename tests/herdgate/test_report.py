@@ -62,7 +62,7 @@ async def served(app: ASGIApp, lifespan: Any = "on") -> AsyncIterator[int]:
             await asyncio.wait_for(serving, 10)
 
 
-async def until(condition: Any, what: str, *, within_s: float = 15.0) -> None:
+async def until(condition: Any, what: str, *, within_s: float = 8.0) -> None:
     async def holds() -> bool:
         return bool(condition())
 
@@ -144,7 +144,7 @@ async def test_reports_come_about_once_a_second(redis: RedisServer) -> None:
         await until(lambda: told(redis), "the first")
         began, calls = time.monotonic(), redis.calls()
         await until(lambda: redis.calls() >= calls + 3, "three more")
-        assert 2.5 < time.monotonic() - began < 9
+        assert 2.5 < time.monotonic() - began < 5.5
 
 
 async def test_a_blocked_loop_is_told_as_lag(redis: RedisServer) -> None:

@@ -95,7 +95,7 @@ def cut(members: list[Member]) -> None:
 
 def check(members: list[Member], seconds: float) -> None:
     """In order: as fast as the rate allows, in few tries, and nobody before its time."""
-    assert (CROWD - RATE) / RATE - 1 <= seconds <= (CROWD - RATE) / RATE + 10
+    assert (CROWD - RATE) / RATE - 1 <= seconds <= (CROWD - RATE) / RATE + 5
     assert [member.early for member in members if member.early] == []
     assert max(member.tries[-1] for member in members) <= 3
     assert sum(member.tries[-1] for member in members) <= 2.2 * CROWD

@@ -101,7 +101,7 @@ class Front:
     pool: WorkerPool
     gate: Gate
 
-    async def is_idle(self, within_s: float = 15.0) -> None:
+    async def is_idle(self, within_s: float = 8.0) -> None:
         """Wait until no permit and no worker is taken."""
 
         def idle() -> bool:
@@ -316,7 +316,7 @@ async def scripted_worker(script: Callable[[Visitor], Awaitable[None]]) -> Async
             await asyncio.wait(tuple(running))
 
 
-async def until(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], what: str, *, within_s: float = 8.0) -> None:
     """Poll until `condition` holds; fail if it does not within the time."""
 
     async def holds() -> bool:

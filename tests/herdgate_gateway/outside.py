@@ -38,7 +38,7 @@ async def counts(gateway: Serving, route: str = "default") -> dict[str, Any]:
     return gate
 
 
-async def is_idle(gateway: Serving, within_s: float = 15.0) -> None:
+async def is_idle(gateway: Serving, within_s: float = 8.0) -> None:
     """Wait until it has no permit."""
     end = asyncio.get_running_loop().time() + within_s
     while (now := await counts(gateway))["open"] or now["pending"]:
@@ -51,7 +51,7 @@ def files(gateway: Serving) -> int:
     return len(os.listdir(f"/proc/{gateway.process.pid}/fd"))  # noqa: PTH208
 
 
-async def has_files(gateway: Serving, most: int, within_s: float = 15.0) -> None:
+async def has_files(gateway: Serving, most: int, within_s: float = 8.0) -> None:
     """Wait until it has no more than that many."""
     await until(lambda: files(gateway) <= most, f"{most} files", within_s=within_s)
 

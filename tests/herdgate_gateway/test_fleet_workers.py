@@ -94,7 +94,7 @@ def fleet_of(
         yield gateways
 
 
-async def until(condition: Any, what: str, *, within_s: float = 15.0) -> None:
+async def until(condition: Any, what: str, *, within_s: float = 8.0) -> None:
     async def holds() -> bool:
         return bool(condition())
 

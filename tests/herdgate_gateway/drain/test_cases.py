@@ -64,7 +64,7 @@ async def test_case_3_16_sockets_go_at_the_spare_rate_and_what_will_be_late_is_s
             gateway.process.send_signal(signal.SIGTERM)
             ended = await ends(clients)
             assert await over(gateway) == 0
-            assert time.monotonic() - began < 12
+            assert time.monotonic() - began < 8
             assert {end.code for end in ended} == {1012}
             (outlook,) = [each for each in steps(gateway) if each[2].startswith("moving")]
             assert outlook[1] == sockets, "nobody is closed before it is said"

@@ -107,7 +107,7 @@ async def test_sigterm_of_all_gateways_spreads_their_clients_which_return_at_the
                 gateway.process.send_signal(signal.SIGTERM)
             ended = [end for each in await asyncio.gather(*map(ends, clients)) for end in each]
             assert [await over(gateway) for gateway in gateways] == [0, 0, 0]
-            assert time.monotonic() - began < 15, "the deadline, and a moment"
+            assert time.monotonic() - began < 12, "the deadline, and a moment"
             assert {end.code for end in ended} == {1012}
             due = sorted(_due(end) - began for end in ended)
             for number, moment in enumerate(due):

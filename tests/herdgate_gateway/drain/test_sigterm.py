@@ -121,7 +121,7 @@ async def test_second_sign_closes_the_rest_at_once_with_hints(sign: signal.Signa
             gateway.process.send_signal(sign)
             ended = await ends(clients)
             assert await over(gateway) == 0
-            assert time.monotonic() - began < 12
+            assert time.monotonic() - began < 5
             assert {end.code for end in ended} == {1012}
             assert sum(end.told["retry_ms"] >= 1_000 for end in ended) >= 6
 
@@ -169,7 +169,7 @@ async def test_deadline_of_0_closes_all_at_once_with_hints() -> None:
             gateway.process.send_signal(signal.SIGTERM)
             ended = await ends(clients)
             assert await over(gateway) == 0
-            assert time.monotonic() - began < 12
+            assert time.monotonic() - began < 3
             assert {end.code for end in ended} == {1012}
             assert all(end.told["retry_ms"] >= 1_000 for end in ended)
 

@@ -52,7 +52,7 @@ class Front:
         await until(lambda: len(self.relay.joints) == 1, "joined")
         return self.joint
 
-    async def is_idle(self, within_s: float = 15.0) -> None:
+    async def is_idle(self, within_s: float = 8.0) -> None:
         """Wait until nothing is open: no joint, no place, no worker's."""
 
         def idle() -> bool:

@@ -139,7 +139,7 @@ async def serving(answer: Callable[[Peer], None]) -> AsyncIterator[Server]:
         await eventually(lambda: not server.peers)
 
 
-async def eventually(condition: Callable[[], bool], *, within_s: float = 15.0) -> None:
+async def eventually(condition: Callable[[], bool], *, within_s: float = 8.0) -> None:
     """Poll until `condition` holds; fail if it does not within the time."""
     end = time.monotonic() + within_s
     while not condition():

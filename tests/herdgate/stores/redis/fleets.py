@@ -34,7 +34,7 @@ async def fleet_of(
             await each.aclose()
 
 
-async def until(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], what: str, *, within_s: float = 8.0) -> None:
     """Poll until it holds."""
 
     async def holds() -> bool:
@@ -43,7 +43,7 @@ async def until(condition: Callable[[], bool], what: str, *, within_s: float = 1
     await eventually(holds, what, within_s=within_s)
 
 
-async def until_up(gates: list[Gate], *, within_s: float = 15.0) -> None:
+async def until_up(gates: list[Gate], *, within_s: float = 8.0) -> None:
     """Wait until every gate knows of all of them."""
 
     def are_up() -> bool:

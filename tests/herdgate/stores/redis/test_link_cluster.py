@@ -92,7 +92,7 @@ async def test_node_that_dies_and_returns_is_found_again(cluster: Sequence[Redis
         owner.kill()
         await until(lambda: not link.is_up, "gone")
         _, took_s = await failing(link, LinkDown)
-        assert took_s < 0.8
+        assert took_s < 0.05, "it waits for no deadline"
         owner.start()
         await until(lambda: link.is_up, "found again")
         assert await count(link) == [b"x", 1]

@@ -69,7 +69,7 @@ async def test_late_reply_is_handed_over_and_keeps_the_connection(
         redis.pause()
         await failing(link, LinkTimeout)
         _, took_s = await failing(link, LinkDown)
-        assert took_s < 0.8
+        assert took_s < 0.05, "it waits for no deadline"
         assert not link.is_up
         redis.resume()
         await until(lambda: bool(late), "the late reply")
